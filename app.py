@@ -1,0 +1,1 @@
+"""The workbench: identity, workspace and navigation. Pages live in review_ui/."""

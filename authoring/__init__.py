@@ -1,0 +1,1 @@
+"""New tasks, proposals, edits and diffs, and the publish gate."""

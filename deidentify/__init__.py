@@ -1,0 +1,1 @@
+"""Warehouse records in; perturbed, de-identified FHIR R4 out, with an audit."""

@@ -1,0 +1,1 @@
+"""What an agent did, judged: evidence, orders, facts seen, reports."""

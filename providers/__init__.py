@@ -1,0 +1,1 @@
+"""One chat interface to every model provider."""

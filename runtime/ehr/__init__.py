@@ -1,0 +1,1 @@
+"""EHR sessions: a private, writable view of one chart, with a ledger of every write."""

@@ -1,0 +1,183 @@
+"""What a trial leaves behind: outcomes, tool calls, writes, verdicts (design 9 and 10)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AwareDatetime, Field
+
+from tasks.strict import Strict
+
+
+class Outcome(StrEnum):
+    """How a trial ended. Whether it is retried, graded and counted is in OUTCOMES."""
+
+    finished = "finished"
+    turn_limit = "turn_limit"
+    token_limit = "token_limit"  # noqa: S105 (an outcome, not a secret)
+    time_limit = "time_limit"
+    cost_limit = "cost_limit"
+    loop_stopped = "loop_stopped"
+    refused = "refused"
+    context_overflow = "context_overflow"
+    provider_error = "provider_error"
+    environment_error = "environment_error"
+    config_error = "config_error"
+    internal_error = "internal_error"
+    cancelled = "cancelled"
+    running = "running"
+
+
+class OutcomeRule(NamedTuple):
+    """What follows from an outcome."""
+
+    retry: Literal["no", "yes", "resume"]
+    grade: bool
+    counts_as: Literal["valid", "invalid", "not attempted"]
+
+
+_VALID = OutcomeRule("no", True, "valid")
+_RETRIED = OutcomeRule("yes", False, "invalid")
+_BROKEN = OutcomeRule("no", False, "invalid")
+_OPEN = OutcomeRule("resume", False, "not attempted")
+
+#: The table of design 9.
+OUTCOMES: dict[Outcome, OutcomeRule] = {
+    Outcome.finished: _VALID,
+    Outcome.turn_limit: _VALID,
+    Outcome.token_limit: _VALID,
+    Outcome.time_limit: _VALID,
+    Outcome.cost_limit: _VALID,
+    Outcome.loop_stopped: _VALID,
+    Outcome.refused: _VALID,
+    Outcome.context_overflow: _VALID,
+    Outcome.provider_error: _RETRIED,
+    Outcome.environment_error: _RETRIED,
+    Outcome.config_error: _BROKEN,
+    Outcome.internal_error: _BROKEN,
+    Outcome.cancelled: _OPEN,
+    Outcome.running: _OPEN,
+}
+
+
+class Write(Strict):
+    """One entry of a session's ledger: what the agent wrote into the record."""
+
+    sequence: int = Field(ge=1, description="1 for the session's first write")
+    call: int | None = Field(description="the tool call (1 = the trial's first) that made it; None outside a trial")
+    reference: str = Field(description="Type/id as stored")
+    version: int = Field(ge=1)
+    resource: str = Field(description="the stored resource as JSON text, byte for byte")
+
+
+class ToolCall(Strict):
+    """One tool call with its full result, even where the model saw a cut one."""
+
+    n: int = Field(ge=1, description="1 = the trial's first call")
+    turn: int = Field(ge=1)
+    call_id: str
+    tool: str
+    arguments: dict[str, Any] | str = Field(description="as parsed; the raw text where it was not a JSON object")
+    result: str = Field(description="the full result text")
+    shown: int = Field(ge=0, description="how many characters of `result` the model was shown, without the notice")
+    error: bool = False
+    request: str = Field(default="", description="the FHIR request as sent, e.g. 'GET Observation?...'; empty if none")
+    writes: tuple[int, ...] = Field(default=(), description="ledger sequences that this call made")
+    seconds: float = Field(default=0.0, ge=0)
+
+    @property
+    def seen(self) -> str:
+        """The part of the result that the model was shown."""
+        return self.result[: self.shown]
+
+
+class Usage(Strict):
+    """Tokens of one turn or of a whole trial, by tier. `cost` in USD; None = unknown."""
+
+    uncached_input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cost: float | None = None
+
+
+class ResourceCite(Strict):
+    kind: Literal["resource"] = "resource"
+    ref: str
+    path: str = ""
+    value: str = ""
+
+
+class QuoteCite(Strict):
+    kind: Literal["quote"] = "quote"
+    file: str
+    text: str
+
+
+class CallCite(Strict):
+    kind: Literal["call"] = "call"
+    n: int
+
+
+Cite = Annotated[ResourceCite | QuoteCite | CallCite, Field(discriminator="kind")]
+Result = Literal["pass", "partial", "fail", "error", "ungraded"]
+
+
+class Grader(Strict):
+    """Who graded. `version` of our own graders is graders.VERSION."""
+
+    kind: Literal["code", "hybrid", "judge", "person"]
+    name: str
+    version: str
+
+
+class Verdict(Strict):
+    """One grader's judgement of one checkpoint. Appended, never rewritten."""
+
+    checkpoint: str
+    result: Result
+    reason: str
+    cites: tuple[Cite, ...] = ()
+    grader: Grader
+    at: AwareDatetime
+
+
+class TrialKey(Strict):
+    """Which trial: a task, an agent, a run (1..k), an attempt (1..)."""
+
+    task: str
+    agent: str
+    run: int = Field(ge=1)
+    attempt: int = Field(default=1, ge=1)
+
+
+class TrialOutcome(Strict):
+    """outcome.json: written last, by rename; its presence means the trial is finished."""
+
+    key: TrialKey
+    outcome: Outcome
+    detail: str = ""
+    turns: int = 0
+    calls: int = 0
+    usage: Usage = Usage()
+    seconds: float = Field(default=0.0, description="own time, without waiting for the provider and the EHR")
+    wall_seconds: float = 0.0
+    started: AwareDatetime
+    ended: AwareDatetime
+    flags: tuple[str, ...] = Field(default=(), description="e.g. 'no tool calls', 'task is a draft'")
+    data_class: Literal["open", "dua", "phi"]
+    agent_digest: str
+    grade_digest: str
+
+
+# One line of trajectory.jsonl. `t` is seconds since the trial's start.
+class Event(Strict):
+    """A line of trajectory.jsonl. The payload keys by type are listed in docs/architecture.md."""
+
+    n: int = Field(ge=1)
+    at: datetime
+    type: Literal["system", "user", "model", "tool", "limit", "error"]
+    data: dict[str, Any]
