@@ -1,0 +1,144 @@
+"""The seam between an agent loop and whatever answers it: messages in, one turn out.
+
+Provider-neutral: `runtime/agent.py` speaks only these types, the clients of this package and the built-in agents of
+`runtime/agents.py` implement `Model`. A turn keeps the provider's own blocks, and they are sent back unchanged.
+
+    A conversation is SystemMessage, UserMessage, then ModelMessage and ToolResults (or UserMessage) in turn.
+    Every call of a ModelMessage is answered in the ToolResults right after it, in order; `check_pairing` holds that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from tasks.errors import EnvironmentFault, SettingsError, WorkbenchError
+from tasks.trials import Usage
+
+#: Why a turn ended. `end`: the model is done. `tools`: it waits for tool results. `length`: cut at the output limit.
+#: `refused` and `overflow` end the trial; they are outcomes of the model, not errors.
+Stop = Literal["end", "tools", "length", "refused", "overflow"]
+
+
+class ProviderFault(EnvironmentFault):
+    """The provider could not answer within the retry budget (outcome provider_error)."""
+
+
+class ModelConfigError(SettingsError):
+    """The model cannot be asked as configured: unknown name, no key, a bad key, no price for a money limit."""
+
+
+class DataClassRefused(ModelConfigError):
+    """The task's data class is one that the model's endpoint is not cleared for; nothing was sent."""
+
+
+class PairingError(WorkbenchError):
+    """A conversation in which a tool call has no result, or a result no call. It must never be sent."""
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool as a model is told of it. `parameters` is a JSON schema of type object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """One call that a model asks for. `arguments_text` is the text as the model wrote it, JSON or not."""
+
+    id: str
+    name: str
+    arguments_text: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One model response.
+
+    blocks: the provider's own content, JSON values, replayed unchanged. calls: in the order asked. text: the plain
+    words of the turn, for people. model: the name that the provider answered with. waited: seconds of back-off and
+    queueing before the answer, which no time budget counts. sent: settings as they were sent (reasoning effort, ...).
+    """
+
+    blocks: tuple[dict[str, Any], ...]
+    calls: tuple[ToolRequest, ...]
+    usage: Usage
+    stop: Stop
+    text: str = ""
+    model: str = ""
+    waited: float = 0.0
+    sent: dict[str, Any] | None = None
+    exchange: str = ""
+    """Where the raw exchange is stored (a file name in the job's folder), or "" if it is not."""
+
+
+@dataclass(frozen=True)
+class SystemMessage:
+    text: str
+
+
+@dataclass(frozen=True)
+class UserMessage:
+    text: str
+
+
+@dataclass(frozen=True)
+class ModelMessage:
+    """A turn put back into the conversation."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """The answer to one call, as the model reads it."""
+
+    call_id: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class ToolResults:
+    """All answers to one turn's calls, in the order of the calls; `note` is a word of the loop after them, or ""."""
+
+    results: tuple[ToolResult, ...]
+    note: str = ""
+
+
+Message = SystemMessage | UserMessage | ModelMessage | ToolResults
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Whatever answers a conversation: a provider's model or a built-in agent."""
+
+    name: str
+
+    def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
+        """The next turn. Raises ProviderFault, ModelConfigError."""
+        ...
+
+
+def check_pairing(messages: Sequence[Message]) -> None:
+    """Raise PairingError unless every tool call is answered once, in order, in the message after its turn."""
+    for place, message in enumerate(messages):
+        where = f"message {place + 1}"
+        if isinstance(message, ModelMessage):
+            asked = [call.id for call in message.turn.calls]
+            if not asked:
+                continue
+            follower = messages[place + 1] if place + 1 < len(messages) else None
+            answered = [result.call_id for result in follower.results] if isinstance(follower, ToolResults) else []
+            if asked != answered:
+                raise PairingError(
+                    f"{len(asked)} tool calls, answered: {len(answered)}, or in another order", where=where
+                )
+        elif isinstance(message, ToolResults):
+            before = messages[place - 1] if place else None
+            if not (isinstance(before, ModelMessage) and before.turn.calls):
+                raise PairingError("tool results that follow no tool call", where=where)
