@@ -143,6 +143,7 @@ class Verdict(Strict):
     cites: tuple[Cite, ...] = ()
     grader: Grader
     at: AwareDatetime
+    grade_digest: str = Field(default="", description="of the checkpoints that were judged by; another digest: stale")
 
 
 class TrialKey(Strict):
