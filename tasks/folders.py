@@ -1,0 +1,98 @@
+"""The files of a package in a directory, listed once and read when asked for."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.errors import PackageError
+from tasks.places import Fault
+
+#: What operating systems and editors leave behind; never part of a package.
+_LEFT_BEHIND = frozenset({".DS_Store", "Thumbs.db", "__pycache__"})
+
+
+class _State(NamedTuple):
+    size: int
+    modified: int
+    inode: int
+
+
+_Digests = dict[tuple[str, _State], str]
+#: (path, state of the file) -> SHA-256. A changed file has another size, time or inode, so it is read again.
+_digests: _Digests = {}
+
+
+class FolderFiles(Mapping[str, bytes]):
+    """A directory as {path inside it: bytes}.
+
+    The listing is taken once. A file that changes afterwards is refused when it is read, so that one object never
+    mixes two states of a folder. Symbolic links and other special files are not followed; `refused` names them.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.refused: list[Fault] = []
+        self._states: dict[str, _State] = {}
+        self._list(root, "")
+
+    def _list(self, folder: Path, prefix: str) -> None:
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                path = prefix + entry.name
+                if entry.name in _LEFT_BEHIND:
+                    continue
+                if entry.is_symlink():
+                    self.refused.append(Fault(path, "a symbolic link; put the file itself there"))
+                elif entry.is_dir(follow_symlinks=False):
+                    self._list(folder / entry.name, f"{path}/")
+                elif entry.is_file(follow_symlinks=False):
+                    self._states[path] = _state(entry.stat(follow_symlinks=False))
+                else:
+                    self.refused.append(Fault(path, "not a regular file; remove it"))
+
+    def __getitem__(self, path: str) -> bytes:
+        expected = self._states[path]
+        # O_NOFOLLOW and fstat on the opened file: what was listed is what is read.
+        try:
+            descriptor = os.open(self.root / path, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise PackageError(
+                f"the file cannot be read: {error.strerror}.",
+                where=str(self.root / path),
+                remedy="Load the task again.",
+            ) from None
+        with os.fdopen(descriptor, "rb") as handle:
+            status = os.fstat(handle.fileno())
+            data = handle.read() if stat.S_ISREG(status.st_mode) else b""
+        if _state(status) != expected or len(data) != expected.size:
+            raise PackageError(
+                "the file changed while the task was being read.",
+                where=str(self.root / path),
+                remedy="Load the task again.",
+            )
+        return data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._states)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._states
+
+    def sha256(self, path: str) -> str:
+        """SHA-256 of one file, remembered for as long as size, time and inode stay."""
+        key = (str(self.root / path), self._states[path])
+        if key not in _digests:
+            _digests[key] = sha256(self[path]).hexdigest()
+        return _digests[key]
+
+
+def _state(status: os.stat_result) -> _State:
+    return _State(status.st_size, status.st_mtime_ns, status.st_ino)

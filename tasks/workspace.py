@@ -1,0 +1,56 @@
+"""The workspace: one git-ignored folder with everything that is not code (design 3)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+VARIABLE = "WORKBENCH_WORKSPACE"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A workspace folder. Its parts are made when something is first put there; finding it writes nothing."""
+
+    path: Path
+
+    @classmethod
+    def find(cls) -> Workspace:
+        """The folder that WORKBENCH_WORKSPACE names, else ./workspace."""
+        return cls(Path(os.environ.get(VARIABLE) or "workspace").absolute())
+
+    @property
+    def runs(self) -> Path:
+        """Results of batches, append-only."""
+        return self.path / "runs"
+
+    @property
+    def cache(self) -> Path:
+        """What can be deleted at any time."""
+        return self.path / "cache"
+
+    @property
+    def jobs(self) -> Path:
+        """Logs and progress of background jobs, a folder each."""
+        return self.path / "jobs"
+
+    @property
+    def deid(self) -> Path:
+        """De-identification projects."""
+        return self.path / "deid"
+
+    @property
+    def state_db(self) -> Path:
+        """SQLite: drafts, sealed submissions, jobs, last-seen marks."""
+        return self.path / "state.db"
+
+    @property
+    def tasks_git(self) -> Path:
+        """The bare repository of task packages."""
+        return self.path / "tasks.git"
+
+    @property
+    def settings_file(self) -> Path:
+        """workbench.toml."""
+        return self.path / "workbench.toml"
