@@ -1,0 +1,151 @@
+"""One trial's tools: a request of the model goes in, the full result and the part that the model reads come out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from providers.base import ToolRequest, ToolSpec
+from runtime.ehr.session import EhrError, Session
+from runtime.tools.creates import (
+    AppointmentCreate,
+    CommunicationCreate,
+    MedicationRequestCreate,
+    ServiceRequestCreate,
+)
+from runtime.tools.declaration import ArgumentFault, Call, Place, Tool, arguments_of, error_text
+from runtime.tools.files import WriteFile
+from runtime.tools.reads import (
+    ConditionSearch,
+    LabSearch,
+    MedicationSearch,
+    NoteSearch,
+    PatientSearch,
+    ProcedureSearch,
+    ServiceRequestSearch,
+    SocialHistorySearch,
+    VitalSearch,
+)
+from tasks.errors import EnvironmentFault, SearchError
+from tasks.taxonomy import Profile
+from tasks.trials import ToolCall
+
+#: In the order that a model is shown them.
+TOOLS: tuple[type[Tool], ...] = (
+    PatientSearch,
+    ConditionSearch,
+    LabSearch,
+    VitalSearch,
+    SocialHistorySearch,
+    ProcedureSearch,
+    MedicationSearch,
+    NoteSearch,
+    ServiceRequestSearch,
+    MedicationRequestCreate,
+    ServiceRequestCreate,
+    AppointmentCreate,
+    CommunicationCreate,
+    WriteFile,
+)
+TOOLS_BY_NAME: dict[str, type[Tool]] = {tool.tool: tool for tool in TOOLS}
+
+#: A result longer than this is cut for the model; the full one is stored.
+SHOWN_CHARACTERS = 10_000
+
+
+def tool_specs(profile: Profile = "paper") -> tuple[ToolSpec, ...]:
+    """The tools of a profile as a model is told of them."""
+    return tuple(tool.spec() for tool in TOOLS if profile in tool.profiles)
+
+
+def cut_notice(full: int) -> str:
+    """What stands after a result of `full` characters that was cut."""
+    return (
+        f"\n\n[OUTPUT TRUNCATED: this is the first {SHOWN_CHARACTERS} of {full} characters. To see the rest, ask for "
+        "less at a time: give a code, a date such as ge2022-01-01, or a smaller count.]"
+    )
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call as it is stored, and the text that the model reads."""
+
+    call: ToolCall
+    text: str
+
+
+class Toolbox:
+    """The tools of one trial over one session. `now` is the task's clock: write n is stamped now + n seconds."""
+
+    def __init__(self, session: Session, output: Path, *, now: datetime, profile: Profile = "paper") -> None:
+        self.session = session
+        self.output = output
+        self.now = now
+        self.tools = {tool.tool: tool for tool in TOOLS if profile in tool.profiles}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec() for tool in self.tools.values())
+
+    def answer(self, request: ToolRequest, *, number: int, turn: int) -> Answered:
+        """Carry out one call, once. Whatever is wrong with it is an error result.
+
+        Raises EnvironmentFault where the EHR cannot be reached: that is no answer about the patient.
+        """
+        arguments: dict[str, Any] | str = request.arguments_text
+        written = len(self.session.ledger)
+        began = time.monotonic()
+        try:
+            arguments = arguments_of(request.arguments_text)
+            result = self._run(request.name, arguments, number, written)
+        except ArgumentFault as fault:
+            fault = ArgumentFault(fault.tool or request.name, fault.problems)
+            result = Call(fault.answer(), error=True, request="")
+        seconds = time.monotonic() - began
+        shown = min(len(result.text), SHOWN_CHARACTERS)
+        call = ToolCall(
+            n=number,
+            turn=turn,
+            call_id=request.id,
+            tool=request.name,
+            arguments=arguments,
+            result=result.text,
+            shown=shown,
+            error=result.error,
+            request=result.request,
+            writes=tuple(write.sequence for write in self.session.ledger[written:]),
+            seconds=round(seconds, 6),
+        )
+        text = result.text if shown == len(result.text) else result.text[:shown] + cut_notice(len(result.text))
+        return Answered(call, text)
+
+    def _run(self, name: str, arguments: dict[str, Any], number: int, written: int) -> Call:
+        kind = self.tools.get(name)
+        if kind is None:
+            return Call(error_text(f"There is no tool named {name!r}.", tools=list(self.tools)), True, "")
+        tool = kind.parse(arguments)
+        stamp = self.now + timedelta(seconds=written + 1)
+        try:
+            return tool.run(Place(self.session, self.output, number, stamp))
+        except EhrError as fault:
+            return Call(
+                error_text(
+                    f"The server refused the request ({fault.status}): {fault}", operation_outcome=fault.outcome
+                ),
+                True,
+                _request_of(tool),
+            )
+        except SearchError as fault:
+            return Call(error_text(f"The server refused the request (400): {fault}"), True, _request_of(tool))
+        except OSError as fault:
+            raise EnvironmentFault(
+                f"The trial's workspace cannot be written ({fault.strerror}).", remedy="Look at the disk of the runs."
+            ) from None
+
+
+def _request_of(tool: Tool) -> str:
+    kind = getattr(tool, "resource_type", "")
+    return f"{'POST' if tool.writes else 'GET'} {kind}" if kind else ""
