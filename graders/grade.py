@@ -1,0 +1,187 @@
+"""Grading: every checkpoint of a task against one trial's evidence, one verdict each.
+
+A grader that stops is an error, never a fail. What only a model or the sandbox could grade is ungraded, and says so.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from types import CodeType
+from typing import Any, NamedTuple
+
+from graders.evidence import Evidence
+from graders.hybrid import judge_value
+from graders.orders import OrderContext, judge
+from graders.seen import judge_seen
+from graders.trust import CODE_FILE, is_trusted
+from graders.verdicts import AnyCite, Judgement, Truth
+from graders.version import VERSION
+from tasks.declarations import Checkpoint
+from tasks.errors import WorkbenchError
+from tasks.structure import functions
+from tasks.trials import Grader, Result, Verdict
+
+NO_SANDBOX = "task code runs only in the sandbox, which is not there yet"
+NO_JUDGE = "no judge configured"
+
+#: Which part decides where several code keys hold together: a proven fail before what could not be established.
+_WORST_FIRST: tuple[Result, ...] = ("fail", "error", "ungraded", "partial", "pass")
+
+
+class Part(NamedTuple):
+    """What one key of a checkpoint came to."""
+
+    name: str
+    result: Result
+    reason: str
+    cites: tuple[AnyCite, ...] = ()
+
+
+def grade(
+    evidence: Evidence, checkpoints: Sequence[Checkpoint] | None = None, at: datetime | None = None
+) -> list[Verdict]:
+    """A verdict for each checkpoint (all of the task's by default), in their order, stamped `at` (now by default).
+
+    The same evidence always gives the same verdicts apart from `at`.
+    """
+    stamp = at or datetime.now(UTC)
+    wanted = evidence.task.checkpoints if checkpoints is None else checkpoints
+    return [_verdict(checkpoint, evidence, stamp) for checkpoint in wanted]
+
+
+def _verdict(checkpoint: Checkpoint, evidence: Evidence, at: datetime) -> Verdict:
+    if evidence.faults:
+        parts = [Part("evidence", "error", f"The evidence cannot be read: {'; '.join(evidence.faults)}.")]
+    else:
+        parts = [_guarded(name, work, evidence) for name, work in _work(checkpoint, evidence)]
+    result = min((part.result for part in parts), key=_WORST_FIRST.index)
+    ordered = sorted(parts, key=lambda part: _WORST_FIRST.index(part.result))
+    kind = "code" if checkpoint.grader == "pytest" else checkpoint.grader
+    return Verdict(
+        checkpoint=checkpoint.id,
+        result=result,
+        reason=" ".join(part.reason for part in ordered),
+        cites=tuple(dict.fromkeys(cite for part in ordered for cite in part.cites)),
+        grader=Grader(kind=kind, name="+".join(part.name for part in parts), version=VERSION),
+        at=at,
+        grade_digest=evidence.task.grade_digest,
+    )
+
+
+def _work(checkpoint: Checkpoint, evidence: Evidence) -> Iterable[tuple[str, Callable[[], Part]]]:
+    """(key, how it is judged) for every key that the checkpoint declares."""
+    if checkpoint.grader == "judge":
+        yield "judge", lambda: Part("judge", "ungraded", f"ungraded: {NO_JUDGE}")
+    elif checkpoint.grader == "pytest":
+        yield "pytest", lambda: Part("pytest", "ungraded", f"ungraded: {NO_SANDBOX}")
+    elif checkpoint.grader == "hybrid":
+        yield "hybrid", lambda: _hybrid(checkpoint, evidence)
+    else:
+        if checkpoint.order or checkpoint.must_not or checkpoint.followup:
+            yield "orders", lambda: _orders(checkpoint, evidence)
+        if checkpoint.seen:
+            yield "seen", lambda: Part("seen", *judge_seen(checkpoint.seen, evidence))
+        if checkpoint.function:
+            yield "function", lambda: _function(checkpoint.function or "", evidence)
+
+
+def _guarded(name: str, work: Callable[[], Part], evidence: Evidence) -> Part:
+    try:
+        return work()
+    except WorkbenchError as fault:
+        # These build their own sentence and carry no chart text (tasks/errors.py).
+        return Part(name, "error", f"The grader stopped: {fault}")
+    except (Exception, SystemExit) as fault:  # noqa: BLE001 (a broken grader is an error verdict, never a fail or a crash)
+        # An exception's message can quote the chart; its type and place cannot.
+        place = traceback.extract_tb(fault.__traceback__)[-1]
+        file = place.filename.replace("\\", "/").rsplit("/", 1)[-1]
+        return Part(name, "error", f"The grader stopped: {type(fault).__name__} at {file}, line {place.lineno}.")
+
+
+# ---- orders ---------------------------------------------------------------------------------------------------------
+
+
+def _orders(checkpoint: Checkpoint, evidence: Evidence) -> Part:
+    context = evidence.task.meta.context
+    if context is None or context.practitioner is None or context.now is None or context.authority is None:
+        return Part("orders", "ungraded", "ungraded: [context] does not yet give patient, practitioner, now, authority")
+    judgement = judge(
+        checkpoint,
+        OrderContext(
+            patient=context.patient,
+            practitioner=context.practitioner,
+            now=context.now,
+            authority=context.authority,
+        ),
+        evidence.written,
+        evidence.chart,
+        evidence.files,
+    )
+    return Part("orders", judgement.result, judgement.reason, tuple(judgement.cites))
+
+
+# ---- functions ------------------------------------------------------------------------------------------------------
+
+
+def _function(name: str, evidence: Evidence) -> Part:
+    if not _may_run(evidence):
+        return Part("function", "ungraded", f"ungraded: {NO_SANDBOX}")
+    answer = call_function(name, evidence)
+    if not isinstance(answer, Judgement):
+        return Part(
+            "function",
+            "error",
+            f"The function {name} returned {type(answer).__name__}, not passed(), partial() or failed().",
+        )
+    return Part("function", answer.result, answer.reason, answer.cites)
+
+
+def _hybrid(checkpoint: Checkpoint, evidence: Evidence) -> Part:
+    if checkpoint.extract is not None and checkpoint.extract.pattern is None:
+        return Part("hybrid", "ungraded", f"ungraded: {NO_JUDGE}")
+    truth_name = checkpoint.truth or ""
+    truth: Truth | None = None
+    if truth_name in functions(evidence.task.code or ""):
+        if not _may_run(evidence):
+            return Part("hybrid", "ungraded", f"ungraded: {NO_SANDBOX}")
+        answer = call_function(truth_name, evidence)
+        if not isinstance(answer, Truth):
+            return Part(
+                "hybrid",
+                "error",
+                f"The function {truth_name} returned {type(answer).__name__}, not Truth(value, unit).",
+            )
+        truth = answer
+    judgement = judge_value(checkpoint, evidence, truth)
+    return Part("hybrid", judgement.result, judgement.reason, judgement.cites)
+
+
+def _code(evidence: Evidence) -> bytes:
+    data = evidence.task.files.get(CODE_FILE)
+    return data if data is not None else (evidence.task.code or "").encode("utf-8")
+
+
+def _may_run(evidence: Evidence) -> bool:
+    return is_trusted(evidence.task.id, _code(evidence))
+
+
+def call_function(name: str, evidence: Evidence) -> object:
+    """The answer of a trusted function of checkpoints.py, run in a fresh namespace.
+
+    Raises LookupError where the code has no such function, and whatever the function raises. The caller has made sure
+    that the code is trusted.
+    """
+    namespace: dict[str, Any] = {"__name__": "checkpoints"}
+    exec(_compiled(_code(evidence), evidence.task.id), namespace)  # noqa: S102 (our own shipped code, by hash)
+    function = namespace.get(name)
+    if not callable(function):
+        raise LookupError(name)
+    return function(evidence)
+
+
+@lru_cache(maxsize=256)
+def _compiled(code: bytes, task_id: str) -> CodeType:
+    return compile(code, f"{task_id}/{CODE_FILE}", "exec", dont_inherit=True)

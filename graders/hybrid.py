@@ -1,0 +1,115 @@
+"""Hybrid checkpoints: a value computed from the chart against the value that the agent wrote, unit and tolerance aside."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from re import _parser  # type: ignore[attr-defined]  # the one way to look at a pattern without running it
+from typing import Any, Literal, NamedTuple
+
+from graders import truths
+from graders.evidence import Evidence
+from graders.lab_units import convert
+from graders.verdicts import AnyCite, Truth
+from tasks.declarations import Checkpoint
+from tasks.errors import DeclarationError
+from tasks.trials import QuoteCite
+
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?")
+
+
+class ValueJudgement(NamedTuple):
+    """pass, fail, or ungraded where the text gives several values of which only some are right."""
+
+    result: Literal["pass", "fail", "ungraded"]
+    reason: str
+    cites: tuple[AnyCite, ...] = ()
+
+
+class Stated(NamedTuple):
+    """A value that the agent wrote, in the unit of comparison."""
+
+    value: Decimal
+    quote: QuoteCite
+
+
+def judge_value(checkpoint: Checkpoint, evidence: Evidence, truth: Truth | None = None) -> ValueJudgement:
+    """Whether the value that the pattern finds agrees with `truth` (by default the built-in one that is named).
+
+    The pattern's group `value`, else its first group, else all of it, is the number; a group `unit` gives the unit that
+    the agent wrote, otherwise it is read in the checkpoint's unit. `tolerance` is absolute, in the checkpoint's unit.
+    """
+    if checkpoint.extract is None or checkpoint.extract.pattern is None or checkpoint.truth is None:
+        raise DeclarationError("a hybrid checkpoint needs truth and a pattern", where=checkpoint.id)
+    text = evidence.text(checkpoint.extract.file)
+    if text is None:
+        return ValueJudgement("fail", f"{checkpoint.extract.file} was not written.")
+    truth = truth or truths.compute(checkpoint.truth, evidence)
+    unit = checkpoint.unit or truth.unit
+    analyte = truths.analyte_of(checkpoint.truth)
+    wanted = convert(Decimal(str(truth.value)), truth.unit, unit, analyte)
+    tolerance = Decimal(str(checkpoint.tolerance or 0))
+    stated = _stated(checkpoint.extract.pattern, text, checkpoint.extract.file, unit, analyte)
+    right = [one for one in stated if abs(one.value - wanted) <= tolerance]
+    cites = (*(one.quote for one in stated), *truth.cites)
+    expected = _quantity(wanted, unit)
+    if not stated:
+        return ValueJudgement("fail", f"No value was found in {checkpoint.extract.file}; expected {expected}.", cites)
+    said = ", ".join(dict.fromkeys(_quantity(one.value, unit) for one in stated))
+    if len(right) == len(stated):
+        return ValueJudgement("pass", f"States {said}; the chart gives {expected}.", cites)
+    if not right:
+        return ValueJudgement("fail", f"States {said}; the chart gives {expected}.", cites)
+    reason = f"ungraded: needs review: the text states {said}, of which not all agree with {expected}"
+    return ValueJudgement("ungraded", reason, cites)
+
+
+def _stated(pattern: str, text: str, file: str, unit: str, analyte: str) -> list[Stated]:
+    found = []
+    for match in compiled(pattern).finditer(text):
+        groups = match.groupdict()
+        written = groups.get("value") or (match.group(1) if match.re.groups else match.group(0)) or ""
+        number = _NUMBER.fullmatch(written.strip())
+        if not number or not number.group(0):
+            continue
+        try:
+            value = Decimal(number.group(0).replace(",", ""))
+        except InvalidOperation:
+            continue
+        given = (groups.get("unit") or "").strip()
+        found.append(
+            Stated(convert(value, given, unit, analyte) if given else value, QuoteCite(file=file, text=match.group(0)))
+        )
+    return found
+
+
+def _quantity(value: Decimal, unit: str) -> str:
+    rounded = value if value == value.to_integral_value() else value.quantize(Decimal("0.01"))
+    return f"{rounded.normalize():f} {unit}".strip()
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern, case ignored. DeclarationError where it is not one, or could run without end on some text."""
+    try:
+        tree = _parser.parse(pattern)
+        if _nests(tree, inside=False):
+            raise DeclarationError(
+                "the pattern repeats a repetition and could run without end",
+                remedy="Write a repetition with a limit, such as {0,40}, inside another.",
+            )
+        return re.compile(pattern, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError):
+        raise DeclarationError("the pattern is not a regular expression", remedy="Correct extract.pattern.") from None
+
+
+def _nests(node: Any, *, inside: bool) -> bool:
+    """Whether an unlimited repetition stands inside another one."""
+    if isinstance(node, _parser.SubPattern):
+        return any(_nests(item, inside=inside) for item in node)
+    if isinstance(node, tuple) and node and str(node[0]) in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+        _, limit, body = node[1]
+        endless = limit == _parser.MAXREPEAT
+        return (endless and inside) or _nests(body, inside=inside or endless)
+    if isinstance(node, (tuple, list)):
+        return any(_nests(item, inside=inside) for item in node)
+    return False
