@@ -31,8 +31,8 @@ class Fault(NamedTuple):
         return f"{self.place}: {self.message}"
 
 
-class Misread(Exception):  # noqa: N818 (caught in this package; what reaches a user is a PackageError or SettingsError)
-    """A text that cannot be read at all; carries the faults."""
+class Misread(Exception):
+    """A text that cannot be read; carries the faults. Never reaches a user: callers list the faults or raise theirs."""
 
     def __init__(self, *faults: Fault) -> None:
         self.faults = faults
@@ -211,10 +211,9 @@ def _plain(location: Location, data: Any) -> Location:
             elif index < len(location) - 1:
                 continue  # a union member's name
             kept.append(part)
-        elif isinstance(here, list | tuple):
-            if isinstance(part, int) and part < len(here):
-                here = here[part]
-                kept.append(part)
+        elif isinstance(here, list | tuple) and isinstance(part, int) and part < len(here):
+            here = here[part]
+            kept.append(part)
     return tuple(kept)
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.tasks.packages import TINY_ID, tiny_files, write
+
+if TYPE_CHECKING:
+    from tasks.package import Task
+    from tasks.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -16,3 +25,37 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip("../shared/data is not on this machine")
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_test_touches_the_real_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    before = os.environ.get("WORKBENCH_WORKSPACE")
+    os.environ["WORKBENCH_WORKSPACE"] = str(tmp_path_factory.mktemp("session") / "workspace")
+    yield
+    if before is None:
+        del os.environ["WORKBENCH_WORKSPACE"]
+    else:
+        os.environ["WORKBENCH_WORKSPACE"] = before
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A workspace of this test's own, which nothing has been written to."""
+    from tasks.workspace import Workspace
+
+    monkeypatch.setenv("WORKBENCH_WORKSPACE", str(tmp_path / "workspace"))
+    return Workspace.find()
+
+
+@pytest.fixture
+def tiny_package(tmp_path: Path) -> Path:
+    """The folder of a small valid task: 12 resources, three checkpoints (seen, order, function), one plan."""
+    return write(tiny_files(), tmp_path / "packages")
+
+
+@pytest.fixture
+def tiny_task(tiny_package: Path) -> Task:
+    """The task of `tiny_package`, loaded."""
+    from tasks.package import FolderSource
+
+    return FolderSource(tiny_package.parent).load(TINY_ID)
