@@ -118,6 +118,8 @@ class Model(Protocol):
     """Whatever answers a conversation: a provider's model or a built-in agent."""
 
     name: str
+    #: Whether the cost of a turn is known. A money limit on a model without prices is a configuration error.
+    priced: bool
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         """The next turn. Raises ProviderFault, ModelConfigError."""

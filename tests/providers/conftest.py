@@ -1,0 +1,73 @@
+"""A scripted provider and a client of each wire format for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from providers import Chat, RetryPolicy, chat
+from providers.wire import KEY, Reply, Script, WireServer
+
+FACES = ("anthropic", "openai")
+
+
+@dataclass(frozen=True)
+class FakePrice:
+    input: float = 2.0
+    cache_read: float | None = 0.2
+    cache_write: float | None = 2.5
+    output: float = 10.0
+
+
+@dataclass(frozen=True)
+class FakeSettings:
+    endpoint: str
+    key_env: str = "WIRE_KEY"
+    reasoning: str = ""
+    max_output: int = 2000
+    concurrency: int = 4
+    data_class: Any = "open"
+    price: Any = FakePrice()
+
+
+class Played:
+    """A wire server with one script, and chats with it that never really wait."""
+
+    def __init__(self, server: WireServer) -> None:
+        self.server = server
+        self.waits: list[float] = []
+
+    def chat(self, face: str, *, budget: float = 600.0, model: str = "scripted", **settings: Any) -> Chat:
+        url = self.server.anthropic_url if face == "anthropic" else self.server.openai_url
+        policy = RetryPolicy(budget=budget, sleep=self.waits.append)
+        key = settings.pop("key", KEY)
+        data_class = settings.pop("task_class", "open")
+        return chat(
+            f"{face}/{model}",
+            FakeSettings(endpoint=url, **settings),
+            data_class=data_class,
+            policy=policy,
+            environ={"WIRE_KEY": key},
+        )
+
+
+@pytest.fixture
+def play() -> Iterator[Callable[..., Played]]:
+    servers: list[WireServer] = []
+
+    def start(*replies: Reply, player: Any = None) -> Played:
+        server = WireServer({"scripted": player or Script(replies)}).start()
+        servers.append(server)
+        return Played(server)
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(params=FACES)
+def face(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
