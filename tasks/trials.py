@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -174,11 +173,10 @@ class TrialOutcome(Strict):
     grade_digest: str
 
 
-# One line of trajectory.jsonl. `t` is seconds since the trial's start.
 class Event(Strict):
     """A line of trajectory.jsonl. The payload keys by type are listed in docs/architecture.md."""
 
-    n: int = Field(ge=1)
-    at: datetime
+    n: int = Field(ge=1, description="1 = the trial's first event")
+    at: AwareDatetime
     type: Literal["system", "user", "model", "tool", "limit", "error"]
     data: dict[str, Any]
