@@ -1,0 +1,85 @@
+"""The tasks as a list to choose from: one row each, readable or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasks.errors import WorkbenchError
+from tasks.package import FolderSource, Task
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """What the list says about one task. `fault` is set, and the rest empty, where the package cannot be read."""
+
+    id: str
+    title: str = ""
+    specialty: str = ""
+    group: str = ""
+    workflow: str = ""
+    version: int = 0
+    data_class: str = ""
+    minutes: int | None = None
+    checkpoints: int = 0
+    critical: int = 0
+    resources: int = 0
+    draft: bool = False
+    fault: str = ""
+
+
+def fingerprint(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """(path, size, time of change in ns) of every file of a package: changes whenever the package may have changed."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            stat = path.stat()
+            found.append((str(path.relative_to(folder)), stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
+
+
+def row(task: Task) -> TaskRow:
+    """The row of a task that can be read."""
+    meta = task.meta
+    return TaskRow(
+        id=task.id,
+        title=meta.title,
+        specialty=meta.specialty,
+        group=meta.group,
+        workflow=meta.workflow,
+        version=meta.version,
+        data_class=meta.data_class,
+        minutes=meta.estimated_minutes,
+        checkpoints=len(task.checkpoints),
+        critical=sum(checkpoint.criticality == "critical" for checkpoint in task.checkpoints),
+        resources=sum(sum(1 for line in data.split(b"\n") if line.strip()) for data in task.chart_files.values()),
+        draft=task.is_draft,
+    )
+
+
+def read(source: FolderSource, task_id: str) -> TaskRow:
+    """The row of one task; what is wrong with it where it cannot be read."""
+    try:
+        return row(source.load(task_id))
+    except WorkbenchError as error:
+        return TaskRow(id=task_id, fault=str(error))
+
+
+def filtered(
+    rows: Iterable[TaskRow], *, search: str = "", specialty: str | None = None, workflow: str | None = None
+) -> list[TaskRow]:
+    """The rows that hold every word of `search` (in title, id, specialty or workflow) and the chosen specialty and
+    workflow. A package that cannot be read is hidden only by a search that does not name it."""
+    words = search.casefold().split()
+    kept = []
+    for each in rows:
+        text = f"{each.title} {each.id} {each.specialty} {each.group} {each.workflow}".casefold()
+        if not all(word in text for word in words):
+            continue
+        if not each.fault and specialty and each.specialty != specialty:
+            continue
+        if not each.fault and workflow and each.workflow != workflow:
+            continue
+        kept.append(each)
+    return kept

@@ -1,0 +1,35 @@
+"""Packages for the pages' tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def _load(name: str) -> ModuleType:
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def packages() -> ModuleType:
+    """tests/review_ui/packages.py: small task packages, one of them full of hostile text."""
+    return _load("packages")
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace of the test's own."""
+    monkeypatch.setenv("WORKBENCH_WORKSPACE", str(tmp_path / "workspace"))
+    return tmp_path / "workspace"
