@@ -32,6 +32,7 @@ from runtime.tools import Toolbox
 from tasks.errors import EnvironmentFault
 from tasks.fhir.resources import dump_json
 from tasks.manifest import Limits
+from tasks.stored import EventType
 from tasks.taxonomy import Profile
 from tasks.trials import Outcome, ToolCall, Usage
 
@@ -60,7 +61,7 @@ TRUNCATED = (
 )
 
 #: Puts one event on disk before it returns: (type, data).
-Record = Callable[[str, dict[str, Any]], None]
+Record = Callable[[EventType, dict[str, Any]], None]
 
 
 def prompt_hash(system: str = SYSTEM_PROMPT) -> str:

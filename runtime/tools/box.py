@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ class Toolbox:
             turn=turn,
             call_id=request.id,
             tool=request.name,
-            arguments=arguments,
+            arguments=_stored(arguments),
             result=result.text,
             shown=shown,
             error=result.error,
@@ -144,6 +145,18 @@ class Toolbox:
             raise EnvironmentFault(
                 f"The trial's workspace cannot be written ({fault.strerror}).", remedy="Look at the disk of the runs."
             ) from None
+
+
+def _stored(value: Any) -> Any:
+    """Arguments as plain JSON values: a Decimal would be stored as text. The model's event keeps its own digits."""
+    if isinstance(value, Decimal):
+        whole = int(value) if value == value.to_integral_value() and abs(value) < 10**15 else None
+        return whole if whole is not None and "." not in str(value) else float(value)
+    if isinstance(value, dict):
+        return {key: _stored(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_stored(inner) for inner in value]
+    return value
 
 
 def _request_of(tool: Tool) -> str:

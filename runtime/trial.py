@@ -1,0 +1,232 @@
+"""One trial: an agent on a task, in an EHR session of its own, recorded step by step and graded at the end.
+
+Whatever happens becomes an outcome; the trial's folder is readable at every moment (tasks/stored.py).
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from graders.evidence import Evidence
+from graders.grade import grade
+from providers.base import Model, ModelConfigError
+from runtime import ehr
+from runtime.agent import AgentRun, run_agent
+from runtime.agents import built_in, is_built_in
+from runtime.clock import Clock, clock_of
+from runtime.tools import Toolbox
+from tasks.errors import EnvironmentFault, UsageError, WorkbenchError
+from tasks.manifest import Limits
+from tasks.package import Task
+from tasks.stored import EventType, StoredTrial, TrialWriter
+from tasks.strict import Strict
+from tasks.taxonomy import Profile
+from tasks.trials import OUTCOMES, Outcome, ToolCall, TrialKey, TrialOutcome, Usage, Verdict, Write
+
+#: Makes the model that an agent's name stands for, for one task. Raises ModelConfigError, UsageError.
+ModelMaker = Callable[[str, Task], Model]
+
+
+class Settings(Strict):
+    """What all trials of a batch share, besides task and agent."""
+
+    profile: Profile = "paper"
+    backend: str = "embedded"
+    limits: Limits = Limits()
+    seed: int = 0
+
+
+def make_model(agent: str, task: Task) -> Model:
+    """The model behind an agent's name: a built-in agent, or a provider's model as provider/name.
+
+    Raises UsageError for a name that is neither, ModelConfigError for a model that is not configured.
+    """
+    if is_built_in(agent):
+        return built_in(agent, task)
+    if "/" in agent:
+        raise ModelConfigError(
+            f"No provider is configured for {agent}.", remedy="Configure it in workbench.toml, or use a built-in agent."
+        )
+    return built_in(agent, task)
+
+
+@dataclass
+class _Record:
+    """Puts every event on disk, each new ledger entry before the event of the call that made it."""
+
+    writer: TrialWriter
+    session: ehr.Session | None = None
+    calls: list[ToolCall] = field(default_factory=list)
+    written: int = 0
+
+    def __call__(self, type: EventType, data: dict[str, Any]) -> None:
+        self.ledger()
+        if type == "tool":
+            self.calls.append(ToolCall.model_validate(data))
+        self.writer.event(type, data)
+
+    def ledger(self) -> None:
+        """Write what the session's ledger holds beyond what is on disk."""
+        if self.session is not None:
+            for write in self.session.ledger[self.written :]:
+                self.writer.write(write)
+                self.written += 1
+
+
+def run_trial(
+    task: Task,
+    key: TrialKey,
+    batch: Path,
+    settings: Settings | None = None,
+    *,
+    model: Model | None = None,
+    maker: ModelMaker = make_model,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> TrialOutcome:
+    """Run one attempt and leave it in `batch` (a folder of runs/). `model` overrules what `maker` makes of the key.
+
+    Raises UsageError where the attempt is on the disk already, and EnvironmentFault where the outcome itself cannot be
+    written; everything else is an outcome.
+    """
+    settings = settings or Settings()
+    started, began = datetime.now(UTC), time.monotonic()
+    with TrialWriter(batch, key) as writer:
+        record = _Record(writer)
+        clock: Clock | None = None
+        try:
+            clock = clock_of(task)
+            run = _run(task, key, settings, writer, record, clock, model, maker, cancelled)
+        except (ModelConfigError, UsageError) as fault:
+            run = _stopped(Outcome.config_error, fault, record)
+        except EnvironmentFault as fault:
+            run = _stopped(Outcome.environment_error, fault, record)
+        except WorkbenchError as fault:
+            run = _stopped(Outcome.config_error, fault, record)
+        except Exception as fault:  # noqa: BLE001 (a bug of ours must not lose the trial, nor count against the agent)
+            run = _stopped(Outcome.internal_error, fault, record)
+        wall = time.monotonic() - began
+        flags = [*run.flags, *_task_flags(task, clock)]
+        if OUTCOMES[run.outcome].grade:
+            files = writer.stored.files()
+            evidence = _evidence(task, writer.stored.writes(), record.calls, files)
+            writer.verdicts(_verdicts(evidence))
+        outcome = TrialOutcome(
+            key=key,
+            outcome=run.outcome,
+            detail=run.detail,
+            turns=run.turns,
+            calls=run.calls,
+            usage=run.usage,
+            seconds=round(max(0.0, wall - run.waited), 6),
+            wall_seconds=round(wall, 6),
+            started=started,
+            ended=datetime.now(UTC),
+            flags=tuple(flags),
+            data_class=task.meta.data_class,
+            agent_digest=task.agent_digest,
+            grade_digest=task.grade_digest,
+        )
+        writer.finish(outcome)
+    return outcome
+
+
+def _run(
+    task: Task,
+    key: TrialKey,
+    settings: Settings,
+    writer: TrialWriter,
+    record: _Record,
+    clock: Clock,
+    model: Model | None,
+    maker: ModelMaker,
+    cancelled: Callable[[], bool],
+) -> AgentRun:
+    chosen = model or maker(key.agent, task)
+    with ehr.open(task.chart, backend=settings.backend, now=clock.now) as session:
+        record.session = session
+        toolbox = Toolbox(session, writer.workspace / "output", now=clock.now, profile=settings.profile)
+        run = run_agent(
+            chosen,
+            toolbox,
+            instruction=task.instruction,
+            record=record,
+            limits=stricter(task.meta.limits, settings.limits),
+            profile=settings.profile,
+            cancelled=cancelled,
+        )
+        record.ledger()
+    return run
+
+
+def stricter(one: Limits, other: Limits) -> Limits:
+    """The smaller of the two limits, key by key; None where neither sets one."""
+    merged = {}
+    for name in Limits.model_fields:
+        given = [value for limits in (one, other) if (value := getattr(limits, name)) is not None]
+        merged[name] = min(given) if given else None
+    return Limits(**merged)
+
+
+def _stopped(outcome: Outcome, fault: Exception, record: _Record) -> AgentRun:
+    """An ending outside the loop. A message of our own tree carries no chart text; any other exception's might."""
+    detail = str(fault) if isinstance(fault, WorkbenchError) else _place(fault)
+    record("error", {"outcome": outcome.value, "detail": detail})
+    turns = max((call.turn for call in record.calls), default=0)
+    usage = Usage(cost=0.0 if turns == 0 else None)
+    return AgentRun(outcome, detail, turns, len(record.calls), usage, 0.0, ())
+
+
+def _place(fault: Exception) -> str:
+    frame = traceback.extract_tb(fault.__traceback__)[-1]
+    return f"{type(fault).__name__} at {Path(frame.filename).name}, line {frame.lineno}"
+
+
+def _task_flags(task: Task, clock: Clock | None) -> list[str]:
+    flags = []
+    if task.is_draft:
+        flags.append("task is a draft")
+    context = task.meta.context
+    if clock is not None and (context is None or context.now is None):
+        flags.append(f"clock: {clock.now.isoformat(timespec='seconds')} = {clock.source}")
+    return flags
+
+
+def _evidence(
+    task: Task, writes: Sequence[Write], calls: Sequence[ToolCall], files: dict[str, str], missing: str = ""
+) -> Evidence:
+    return Evidence(
+        task=task, chart=task.chart, created=tuple(writes), calls=tuple(calls), files=files, missing=missing
+    )
+
+
+def _verdicts(evidence: Evidence) -> list[Verdict]:
+    return grade(evidence) if evidence.task.checkpoints else []
+
+
+def evidence_of(stored: StoredTrial, task: Task) -> Evidence:
+    """The evidence of a trial on disk. What cannot be read is named in `missing`, so that nothing is graded by it."""
+    damage = stored.damage()
+    missing = f"{len(damage)} lines of the record are damaged, the first: {damage[0]}" if damage else ""
+    return _evidence(task, stored.writes(), stored.calls(), stored.files(), missing)
+
+
+def regrade(stored: StoredTrial, task: Task) -> list[Verdict]:
+    """Grade a stored trial again and append the verdicts. Raises UsageError where it ran on other inputs."""
+    outcome = stored.outcome
+    if outcome is None or not OUTCOMES[outcome.outcome].grade:
+        raise UsageError("the trial has no gradable outcome.", where=str(stored.path), remedy="Run it first.")
+    if outcome.agent_digest != task.agent_digest:
+        raise UsageError(
+            "the task's instruction, chart or limits have changed since the trial ran.",
+            where=str(stored.path),
+            remedy="Run it again.",
+        )
+    verdicts = _verdicts(evidence_of(stored, task))
+    stored.add_verdicts(verdicts)
+    return verdicts
