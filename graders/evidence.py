@@ -20,6 +20,7 @@ from tasks.trials import CallCite, QuoteCite, ResourceCite, ToolCall, Write
 
 if TYPE_CHECKING:
     from tasks.package import Task
+    from tasks.stored import StoredTrial
 
 #: Where a resource names the patient whom it is about.
 _PATIENT_ELEMENTS = ("subject", "patient")
@@ -40,6 +41,22 @@ class Evidence:
     calls: tuple[ToolCall, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     missing: str = ""
+
+    @classmethod
+    def from_trial(cls, task: Task, trial: StoredTrial) -> Evidence:
+        """The evidence of a stored trial: its ledger, trajectory and workspace, over the task's chart.
+
+        A record with damaged lines gives evidence that cannot be graded, never evidence with something left out.
+        """
+        damaged = [fault for fault in trial.damage() if "verdicts.jsonl" not in fault.place]
+        return cls(
+            task=task,
+            chart=task.chart,
+            created=tuple(trial.writes()),
+            calls=tuple(trial.calls()),
+            files=trial.files(),
+            missing=f"the stored record is damaged ({len(damaged)} lines)" if damaged else "",
+        )
 
     # ---- who and when -------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Hybrid checkpoints: a value computed from the chart against the value that the agent wrote, unit and tolerance aside."""
+"""Hybrid checkpoints: a value computed from the chart against the value that the agent wrote, in one unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which task code is trusted: exactly the checkpoints.py files that ship in tasks/suite, byte for byte, under their own id.
+"""Which task code is trusted: exactly the checkpoints.py files of tasks/suite, byte for byte, each under its own id.
 
 All other task code is never run in this process; it waits for the sandbox.
 """

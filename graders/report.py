@@ -1,0 +1,222 @@
+"""Reports over stored trials: tasks x agents with their denominators side by side (design 9).
+
+pass rate   = passed / graded
+strict rate = passed / attempted: invalid and ungraded trials count as not passed
+
+Trials of different digests stand in rows of their own and are never averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from graders.score import TaskResult, task_result
+from tasks.errors import WorkbenchError
+from tasks.package import Task, TaskSource
+from tasks.stored import Batch, StoredTrial
+from tasks.trials import OUTCOMES, Outcome, TrialOutcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The flag of an outcome that ran on an unreleased task.
+DRAFT_FLAG = "task is a draft"
+_SHORT = 8
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial as a report counts it. `counts_as` by the outcome; `result` is "" where the outcome is not graded."""
+
+    batch: str
+    task: str
+    agent: str
+    run: int
+    attempt: int
+    outcome: Outcome
+    counts_as: Literal["valid", "invalid", "not attempted"]
+    result: Literal["pass", "fail", "ungraded", ""]
+    critical: Literal["pass", "fail", "ungraded", "none", ""]
+    severe_harm_events: int
+    draft: bool
+    agent_digest: str
+    grade_digest: str
+    note: str
+
+
+def trial_rows(batches: Iterable[Batch], source: TaskSource) -> list[TrialRow]:
+    """One row a trial (its last attempt), in the order of batches, tasks, agents, runs. Raises nothing of a task's:
+    one that cannot be loaded leaves its trials ungraded, with the reason as the note."""
+    load = _loader(source)
+    return [_row(batch, trial, load(trial.key.task)) for batch in batches for trial in batch.trials()]
+
+
+def _loader(source: TaskSource) -> Callable[[str], Task | str]:
+    known: dict[str, Task | str] = {}
+
+    def load(id: str) -> Task | str:
+        if id not in known:
+            try:
+                known[id] = source.load(id)
+            except WorkbenchError as fault:
+                known[id] = str(fault)
+        return known[id]
+
+    return load
+
+
+def _row(batch: Batch, trial: StoredTrial, task: Task | str) -> TrialRow:
+    outcome = trial.outcome
+    state = outcome.outcome if outcome else Outcome.running
+    rule = OUTCOMES[state]
+    scored, digest, note = _scored(trial, outcome, task) if outcome and rule.grade else (None, "", "")
+    return TrialRow(
+        batch=batch.name,
+        task=trial.key.task,
+        agent=trial.key.agent,
+        run=trial.key.run,
+        attempt=trial.key.attempt,
+        outcome=state,
+        counts_as=rule.counts_as,
+        result=(scored.result if scored else "ungraded") if rule.grade else "",
+        critical=(scored.critical if scored else "ungraded") if rule.grade else "",
+        severe_harm_events=scored.severe_harm_events if scored else 0,
+        draft=DRAFT_FLAG in outcome.flags if outcome else False,
+        agent_digest=outcome.agent_digest if outcome else "",
+        grade_digest=digest or (outcome.grade_digest if outcome else ""),
+        note=note,
+    )
+
+
+def _scored(trial: StoredTrial, outcome: TrialOutcome, task: Task | str) -> tuple[TaskResult | None, str, str]:
+    """(result, digest of the checkpoints that it is by, note). The result is None where the checkpoints are gone."""
+    if isinstance(task, str):
+        return None, "", f"the task cannot be loaded: {task}"
+    verdicts = trial.verdicts()
+    if any(verdict.grade_digest == task.grade_digest for verdict in verdicts):
+        return task_result(task.checkpoints, verdicts, task.grade_digest), task.grade_digest, ""
+    if not verdicts:
+        return None, "", "not graded yet"
+    if outcome.agent_digest == task.agent_digest:
+        return None, "", "the checkpoints have changed since; regrade"
+    return None, "", "the task has changed since; run again"
+
+
+def report(batches: Sequence[Batch], source: TaskSource) -> pd.DataFrame:
+    """Tasks x agents: one row for each (task, agent, digests) with its counts and rates.
+
+    Columns: task, agent, draft, attempted, graded, ungraded, invalid, open, passed, pass_rate, strict_rate,
+    critical_passed, severe_harm_events, agent_digest, grade_digest, notes. A rate without a denominator is NaN.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        [asdict(cell) for cell in cells(trial_rows(batches, source))], columns=list(Cell.__annotations__)
+    )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The trials of one agent on one version of one task."""
+
+    task: str
+    agent: str
+    draft: bool
+    attempted: int
+    graded: int
+    ungraded: int
+    invalid: int
+    open: int
+    passed: int
+    pass_rate: float | None
+    strict_rate: float | None
+    critical_passed: int
+    severe_harm_events: int
+    agent_digest: str
+    grade_digest: str
+    notes: str
+
+
+def cells(rows: Iterable[TrialRow]) -> list[Cell]:
+    """The rows counted by (task, agent, digests), sorted. `open`: running or cancelled, so not attempted."""
+    groups: dict[tuple[str, str, str, str], list[TrialRow]] = {}
+    for row in rows:
+        groups.setdefault((row.task, row.agent, row.agent_digest, row.grade_digest), []).append(row)
+    return [_cell(key, group) for key, group in sorted(groups.items())]
+
+
+def _cell(key: tuple[str, str, str, str], group: Sequence[TrialRow]) -> Cell:
+    task, agent, agent_digest, grade_digest = key
+    graded = [row for row in group if row.result in ("pass", "fail")]
+    ungraded = sum(row.result == "ungraded" for row in group)
+    invalid = sum(row.counts_as == "invalid" for row in group)
+    attempted = len(graded) + ungraded + invalid
+    passed = sum(row.result == "pass" for row in group)
+    return Cell(
+        task=task,
+        agent=agent,
+        draft=any(row.draft for row in group),
+        attempted=attempted,
+        graded=len(graded),
+        ungraded=ungraded,
+        invalid=invalid,
+        open=len(group) - attempted,
+        passed=passed,
+        pass_rate=passed / len(graded) if graded else None,
+        strict_rate=passed / attempted if attempted else None,
+        critical_passed=sum(row.critical == "pass" for row in group),
+        severe_harm_events=sum(row.severe_harm_events for row in group),
+        agent_digest=agent_digest,
+        grade_digest=grade_digest,
+        notes="; ".join(dict.fromkeys(row.note for row in group if row.note)),
+    )
+
+
+_HEADINGS = (
+    "task", "agent", "attempted", "graded", "ungraded", "invalid", "passed", "pass rate", "strict", "critical",
+    "severe harm", "version",
+)  # fmt: skip
+
+
+def table(found: Sequence[Cell]) -> str:
+    """The report as text: a line for each row, figures right-aligned; what the rates mean stands below."""
+    if not found:
+        return "No trials."
+    lines = [_HEADINGS]
+    for cell in found:
+        lines.append(
+            (
+                cell.task + (" (draft)" if cell.draft else ""),
+                cell.agent,
+                *map(str, (cell.attempted, cell.graded, cell.ungraded, cell.invalid, cell.passed)),
+                percent(cell.pass_rate),
+                percent(cell.strict_rate),
+                str(cell.critical_passed),
+                str(cell.severe_harm_events),
+                f"{cell.agent_digest[:_SHORT]}/{cell.grade_digest[:_SHORT]}" if cell.agent_digest else "-",
+            )
+        )
+    widths = [max(len(line[n]) for line in lines) for n in range(len(_HEADINGS))]
+    text = [
+        "  ".join(
+            word.ljust(width) if n < 2 or n == len(widths) - 1 else word.rjust(width)
+            for n, (word, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    text.append("")
+    text.append("pass rate = passed / graded; strict = passed / attempted (invalid and ungraded count as not passed).")
+    if any(cell.draft for cell in found):
+        text.append("(draft) = run on a task that is not released.")
+    versions = {(cell.task, cell.agent_digest, cell.grade_digest) for cell in found if cell.agent_digest}
+    if len(versions) > len({task for task, *_ in versions}):
+        text.append("Rows of one task with different versions are different tasks: do not average them.")
+    text += [f"{cell.task}, {cell.agent}: {cell.notes}" for cell in found if cell.notes]
+    return "\n".join(text)
+
+
+def percent(rate: float | None) -> str:
+    """ "66.7%", or "-" without a denominator."""
+    return "-" if rate is None else f"{100 * rate:.1f}%"
