@@ -204,6 +204,7 @@ def _plain(location: Location, data: Any) -> Location:
     """The location without the names that pydantic adds for members of a union."""
     kept: list[str | int] = []
     here = data
+    location = tuple(part for part in location if part != "[key]")
     for index, part in enumerate(location):
         if isinstance(here, dict):
             if part in here:
@@ -247,17 +248,23 @@ def nearest(word: str, options: Iterable[str]) -> str:
 
 def valid_keys(model: type[BaseModel], location: Location) -> list[str]:
     """The keys that the (nested) model at `location` knows; empty where the location leads to no model."""
-    here: type[BaseModel] | None = model
+    here: Any = model
     for part in location:
         if isinstance(part, int):
             continue
-        if here is None:
+        inner = _model_in(here)
+        if _is_table_of(here):
+            here = typing.get_args(here)[1]
+        elif inner is not None:
+            here = next((f.annotation for n, f in inner.model_fields.items() if (f.alias or n) == part), None)
+        else:
             return []
-        field = next((f for n, f in here.model_fields.items() if (f.alias or n) == part), None)
-        if field is None:
-            return []
-        here = _model_in(field.annotation)
-    return [field.alias or name for name, field in here.model_fields.items()] if here else []
+    found = None if _is_table_of(here) else _model_in(here)
+    return [field.alias or name for name, field in found.model_fields.items()] if found else []
+
+
+def _is_table_of(annotation: Any) -> bool:
+    return typing.get_origin(annotation) is dict
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
@@ -290,4 +297,5 @@ def _sentence(model: type[BaseModel], location: Location, detail: Any) -> str:
         return f"{key}: {context['error']}"
     if kind == "string_pattern_mismatch":
         return f"{key}: does not have the form {context['pattern']}"
-    return f"{key}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+    said = detail["msg"].replace("Input should", "the value should")
+    return f"{key}: {said[:1].lower()}{said[1:]}"

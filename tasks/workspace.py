@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tasks.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from tasks.settings import Settings
 
 VARIABLE = "WORKBENCH_WORKSPACE"
 
@@ -54,3 +60,28 @@ class Workspace:
     def settings_file(self) -> Path:
         """workbench.toml."""
         return self.path / "workbench.toml"
+
+    @property
+    def settings(self) -> Settings:
+        """What workbench.toml says; a first start writes it, with people for demonstration.
+
+        Raises SettingsError for a mistake in it, EnvironmentFault where it cannot be read or written.
+        """
+        from tasks import settings
+        from tasks.stored import write_whole
+
+        if not self.settings_file.exists():
+            self.make()
+            write_whole(self.settings_file, settings.FIRST)
+        return settings.read(self.settings_file)
+
+    def make(self) -> None:
+        """Make the folder. Raises EnvironmentFault where that cannot be done."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EnvironmentFault(
+                f"the workspace cannot be made: {error.strerror}.",
+                where=str(self.path),
+                remedy=f"Name another folder with {VARIABLE}.",
+            ) from None
