@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from graders.evidence import Evidence
 from graders.grade import grade
+from graders.report import DRAFT_FLAG
 from providers.base import Model, ModelConfigError
 from runtime import ehr
 from runtime.agent import AgentRun, run_agent
@@ -24,10 +25,10 @@ from runtime.tools import Toolbox
 from tasks.errors import EnvironmentFault, UsageError, WorkbenchError
 from tasks.manifest import Limits
 from tasks.package import Task
-from tasks.stored import EventType, StoredTrial, TrialWriter
+from tasks.stored import EventType, TrialWriter
 from tasks.strict import Strict
 from tasks.taxonomy import Profile
-from tasks.trials import OUTCOMES, Outcome, ToolCall, TrialKey, TrialOutcome, Usage, Verdict, Write
+from tasks.trials import OUTCOMES, Outcome, TrialKey, TrialOutcome, Usage
 
 #: Makes the model that an agent's name stands for, for one task. Raises ModelConfigError, UsageError.
 ModelMaker = Callable[[str, Task], Model]
@@ -62,13 +63,14 @@ class _Record:
 
     writer: TrialWriter
     session: ehr.Session | None = None
-    calls: list[ToolCall] = field(default_factory=list)
+    turns: int = 0
+    calls: int = 0
     written: int = 0
 
     def __call__(self, type: EventType, data: dict[str, Any]) -> None:
         self.ledger()
-        if type == "tool":
-            self.calls.append(ToolCall.model_validate(data))
+        self.turns += type == "model"
+        self.calls += type == "tool"
         self.writer.event(type, data)
 
     def ledger(self) -> None:
@@ -113,9 +115,8 @@ def run_trial(
         wall = time.monotonic() - began
         flags = [*run.flags, *_task_flags(task, clock)]
         if OUTCOMES[run.outcome].grade:
-            files = writer.stored.files()
-            evidence = _evidence(task, writer.stored.writes(), record.calls, files)
-            writer.verdicts(_verdicts(evidence))
+            # From the disk, as a regrade will read it: the same evidence, so the same verdicts.
+            writer.verdicts(grade(Evidence.from_trial(task, writer.stored)))
         outcome = TrialOutcome(
             key=key,
             outcome=run.outcome,
@@ -177,9 +178,8 @@ def _stopped(outcome: Outcome, fault: Exception, record: _Record) -> AgentRun:
     """An ending outside the loop. A message of our own tree carries no chart text; any other exception's might."""
     detail = str(fault) if isinstance(fault, WorkbenchError) else _place(fault)
     record("error", {"outcome": outcome.value, "detail": detail})
-    turns = max((call.turn for call in record.calls), default=0)
-    usage = Usage(cost=0.0 if turns == 0 else None)
-    return AgentRun(outcome, detail, turns, len(record.calls), usage, 0.0, ())
+    usage = Usage(cost=None if record.turns else 0.0)
+    return AgentRun(outcome, detail, record.turns, record.calls, usage, 0.0, ())
 
 
 def _place(fault: Exception) -> str:
@@ -190,43 +190,8 @@ def _place(fault: Exception) -> str:
 def _task_flags(task: Task, clock: Clock | None) -> list[str]:
     flags = []
     if task.is_draft:
-        flags.append("task is a draft")
+        flags.append(DRAFT_FLAG)
     context = task.meta.context
     if clock is not None and (context is None or context.now is None):
         flags.append(f"clock: {clock.now.isoformat(timespec='seconds')} = {clock.source}")
     return flags
-
-
-def _evidence(
-    task: Task, writes: Sequence[Write], calls: Sequence[ToolCall], files: dict[str, str], missing: str = ""
-) -> Evidence:
-    return Evidence(
-        task=task, chart=task.chart, created=tuple(writes), calls=tuple(calls), files=files, missing=missing
-    )
-
-
-def _verdicts(evidence: Evidence) -> list[Verdict]:
-    return grade(evidence) if evidence.task.checkpoints else []
-
-
-def evidence_of(stored: StoredTrial, task: Task) -> Evidence:
-    """The evidence of a trial on disk. What cannot be read is named in `missing`, so that nothing is graded by it."""
-    damage = stored.damage()
-    missing = f"{len(damage)} lines of the record are damaged, the first: {damage[0]}" if damage else ""
-    return _evidence(task, stored.writes(), stored.calls(), stored.files(), missing)
-
-
-def regrade(stored: StoredTrial, task: Task) -> list[Verdict]:
-    """Grade a stored trial again and append the verdicts. Raises UsageError where it ran on other inputs."""
-    outcome = stored.outcome
-    if outcome is None or not OUTCOMES[outcome.outcome].grade:
-        raise UsageError("the trial has no gradable outcome.", where=str(stored.path), remedy="Run it first.")
-    if outcome.agent_digest != task.agent_digest:
-        raise UsageError(
-            "the task's instruction, chart or limits have changed since the trial ran.",
-            where=str(stored.path),
-            remedy="Run it again.",
-        )
-    verdicts = _verdicts(evidence_of(stored, task))
-    stored.add_verdicts(verdicts)
-    return verdicts
