@@ -109,8 +109,6 @@ def _spans(text: str, shown: int) -> Iterator[tuple[int, int, str]]:
         return
     top: dict[str, Any] = {}
     for key, at in _members(text, start):
-        if at >= shown:
-            break
         if key in ("entries", "entry") and text[at] == "[":
             for place in _elements(text, at, shown):
                 yield from _resource_at(text, place)
