@@ -18,7 +18,7 @@ from typing import TextIO
 from pydantic import Field
 
 from runtime.trial import Settings, run_trial
-from tasks.errors import WorkbenchError
+from tasks.errors import UsageError, WorkbenchError
 from tasks.package import FolderSource, Task
 from tasks.strict import Strict
 from tasks.trials import TrialKey, TrialOutcome
@@ -28,7 +28,7 @@ class TrialRequest(Strict):
     """What a slot needs to run one attempt."""
 
     batch: str = Field(description="the batch's folder")
-    source: str = Field(description="the folder of tasks")
+    folder: str = Field(description="the task's own folder")
     key: TrialKey
     settings: Settings
     agent_digest: str = Field(description="the task as planned; a task that has changed since is not run")
@@ -41,9 +41,23 @@ class TrialResult(Strict):
     error: str = ""
 
 
+def load_folder(folder: Path, id: str = "") -> Task:
+    """The task in a folder, whatever the folder is called.
+
+    Raises PackageError, and UsageError where it holds another task than `id`.
+    """
+    folder = folder.absolute()
+    task = FolderSource(folder.parent).load(folder.name)
+    if id and task.id != id:
+        raise UsageError(
+            f"the folder holds the task {task.id}, not {id}.", where=str(folder), remedy="Name the right folder."
+        )
+    return task
+
+
 @lru_cache(maxsize=2)
-def _task(source: str, id: str, digest: str) -> Task:
-    task = FolderSource(Path(source)).load(id)
+def _task(folder: str, id: str, digest: str) -> Task:
+    task = load_folder(Path(folder), id)
     if task.agent_digest != digest:
         raise WorkbenchError("the task has changed since the batch was planned.", where=id, remedy="Run it again.")
     return task
@@ -52,7 +66,7 @@ def _task(source: str, id: str, digest: str) -> Task:
 def answer(request: TrialRequest, stop: threading.Event) -> TrialResult:
     """Run one request in this process."""
     try:
-        task = _task(request.source, request.key.task, request.agent_digest)
+        task = _task(request.folder, request.key.task, request.agent_digest)
         outcome = run_trial(task, request.key, Path(request.batch), request.settings, cancelled=stop.is_set)
     except WorkbenchError as fault:
         return TrialResult(error=str(fault))

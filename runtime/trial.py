@@ -115,8 +115,7 @@ def run_trial(
         wall = time.monotonic() - began
         flags = [*run.flags, *_task_flags(task, clock)]
         if OUTCOMES[run.outcome].grade:
-            # From the disk, as a regrade will read it: the same evidence, so the same verdicts.
-            writer.verdicts(grade(Evidence.from_trial(task, writer.stored)))
+            flags += _graded(task, writer)
         outcome = TrialOutcome(
             key=key,
             outcome=run.outcome,
@@ -185,6 +184,17 @@ def _stopped(outcome: Outcome, fault: Exception, record: _Record) -> AgentRun:
 def _place(fault: Exception) -> str:
     frame = traceback.extract_tb(fault.__traceback__)[-1]
     return f"{type(fault).__name__} at {Path(frame.filename).name}, line {frame.lineno}"
+
+
+def _graded(task: Task, writer: TrialWriter) -> list[str]:
+    """Grade what is on the disk, as a regrade will read it: the same evidence, so the same verdicts."""
+    try:
+        writer.verdicts(grade(Evidence.from_trial(task, writer.stored)))
+    except EnvironmentFault:
+        raise
+    except Exception as fault:  # noqa: BLE001 (the trial is whole and can be graded again; losing it would be worse)
+        return [f"grading stopped: {_place(fault)}"]
+    return []
 
 
 def _task_flags(task: Task, clock: Clock | None) -> list[str]:

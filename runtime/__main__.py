@@ -1,0 +1,365 @@
+"""python -m runtime: run agents on tasks, stop, resume and show what they did, list the tools, serve a chart."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runtime.ehr.commands import ehr_app
+from tasks.errors import UsageError, WorkbenchError
+
+if TYPE_CHECKING:
+    from runtime.batch import Finished, Item, Tally
+    from runtime.trial import Settings
+    from tasks.manifest import Limits
+    from tasks.package import Task
+    from tasks.stored import Batch, StoredTrial
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Run agents on tasks. Exit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
+)
+app.add_typer(ehr_app, name="ehr")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Trials at a time. Default: one a core.")]
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """One clear message for what a user can meet, and its exit code."""
+    try:
+        yield
+    except WorkbenchError as fault:
+        typer.echo(str(fault), err=True)
+        raise typer.Exit(fault.exit_code) from None
+
+
+@app.command()
+def run(
+    tasks: Annotated[list[str] | None, typer.Argument(help="Ids of tasks, or folders that hold one.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every task of the suite.")] = False,
+    suite: Annotated[Path | None, typer.Option(help="A folder of tasks. Default: the bundled suite.")] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(help="oracle, oracle:PLAN, noop, shotgun, parrot, or provider/model; may be given again."),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, max=1000, help="Runs of each task and agent.")] = 1,
+    jobs: Jobs = None,
+    batch: Annotated[
+        str | None, typer.Option(help="The batch's name in the workspace, new or there already. Default: the time.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The batch's folder, instead of a name in the workspace.")] = None,
+    backend: Annotated[str | None, typer.Option(help="EHR backend. Default: as in workbench.toml.")] = None,
+    turns: Annotated[int | None, typer.Option(min=1, help="At most so many turns a trial.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="At most so many tokens a trial.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.001, help="At most so many seconds a trial.")] = None,
+    cost: Annotated[float | None, typer.Option(min=0.0001, help="At most so many USD a trial.")] = None,
+    seed: Annotated[int, typer.Option(help="Recorded, and given to models that take one.")] = 0,
+    retry_broken: Annotated[
+        bool, typer.Option("--retry-broken", help="Run again what ended as config_error or internal_error.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run agents on tasks. What is there already and still holds is not run again.
+
+    Exit 0 when every trial finished, whatever its verdict.
+    """
+    with _reported():
+        from runtime.batch import Item
+        from runtime.trial import Settings
+        from tasks.manifest import Limits
+        from tasks.stored import Batch
+        from tasks.workspace import Workspace
+
+        workspace = Workspace.find()
+        configured = workspace.settings
+        given = Limits(turns=turns, tokens=tokens, seconds=seconds, cost=cost)
+        limits = _over(configured.limits, given)
+        settings = Settings(backend=backend or configured.ehr.backend, limits=limits, seed=seed)
+        items = [
+            Item(task, name, runs, folder)
+            for task, folder in _tasks(tasks or [], every, suite)
+            for name in _agents(agent or [], task)
+        ]
+        place = out.absolute() if out else workspace.runs / (batch or f"{datetime.now().astimezone():%Y%m%d-%H%M%S}")
+        opened = Batch.open(place.parent, place.name) if place.is_dir() else Batch.create(place.parent, place.name)
+        _run(opened, items, settings, jobs, retry_broken, as_json)
+
+
+def _over(configured: Limits, given: Limits) -> Limits:
+    """The limits given at the shell, and those of workbench.toml where none is."""
+    from tasks.manifest import Limits
+
+    pick = {name: getattr(given, name) or getattr(configured, name, None) for name in Limits.model_fields}
+    return Limits(**pick)
+
+
+def _tasks(names: list[str], every: bool, suite: Path | None) -> list[tuple[Task, Path]]:
+    from runtime.slot import load_folder
+    from tasks.package import SUITE, FolderSource
+
+    source = FolderSource(suite) if suite else SUITE
+    if every == bool(names):
+        raise UsageError("Say which tasks to run.", remedy="Give ids or folders, or --all, and not both.")
+    chosen = source.list() if every else names
+    if not chosen:
+        raise UsageError(f"There is no task in {source.root}.", remedy="Name another folder with --suite.")
+    folders = []
+    for name in dict.fromkeys(chosen):
+        path = Path(name)
+        here = path if (path / "task.toml").is_file() else source.root / name
+        if not here.is_dir():
+            source.files(name)  # says which tasks there are
+        folders.append(here.absolute())
+    return [(load_folder(folder), folder) for folder in folders]
+
+
+def _agents(names: list[str], task: Task) -> list[str]:
+    from runtime.agents import BUILT_IN, is_built_in, oracles
+    from tasks.stored import agent_folder
+
+    if not names:
+        raise UsageError("Say which agent to run.", remedy=f"Give --agent: {', '.join(BUILT_IN)}, or provider/model.")
+    found: list[str] = []
+    for name in dict.fromkeys(names):
+        agent_folder(name)
+        if not is_built_in(name) and "/" not in name:
+            raise UsageError(
+                f"There is no agent {name!r}.", remedy=f"Choose one of {', '.join(BUILT_IN)}, or provider/model."
+            )
+        found += oracles(task) if name == "oracle" else [name]
+    return list(dict.fromkeys(found))
+
+
+def _run(
+    batch: Batch, items: list[Item], settings: Settings, jobs: int | None, retry_broken: bool, as_json: bool
+) -> None:
+    from runtime.batch import counts, run_batch
+    from runtime.executors import LocalExecutor
+
+    # SIGTERM ends a batch as Ctrl-C does: what runs stops between two steps.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    slots = min(jobs or os.cpu_count() or 1, sum(item.runs for item in items))
+    trials: list[dict[str, Any]] = []
+    by_id = {item.task.id: item.task for item in items}
+
+    def progress(finished: Finished) -> None:
+        line = _finished(finished, by_id[finished.key.task])
+        trials.append(line)
+        if not as_json:
+            typer.echo(_words(finished, line))
+
+    if not as_json:
+        typer.echo(f"Batch {batch.name}: {sum(item.runs for item in items)} trials, {slots} at a time -> {batch.path}")
+        for task in by_id.values():
+            if task.meta.context is None or task.meta.context.now is None:
+                from runtime.clock import clock_of
+
+                clock = clock_of(task)
+                typer.echo(f"{task.id}: clock {clock.now.isoformat(timespec='seconds')} ({clock.source})")
+    with LocalExecutor(slots) as executor:
+        tally = run_batch(batch, items, settings, executor, progress=progress, retry_broken=retry_broken)
+    if as_json:
+        said = {"batch": batch.name, "path": str(batch.path), "outcomes": dict(tally.outcomes), "trials": trials}
+        typer.echo(json.dumps(said | {"unfinished": tally.unfinished, "stopped": tally.stopped}))
+    else:
+        typer.echo(f"{counts(tally.outcomes) or 'nothing'} in {batch.name}." + _left(tally, batch))
+    raise typer.Exit(0 if tally.is_complete else 1)
+
+
+def _left(tally: Tally, batch: Batch) -> str:
+    if tally.is_complete:
+        return ""
+    return f" {len(tally.unfinished)} not finished; go on with: python -m runtime resume {batch.name}"
+
+
+def _finished(finished: Finished, task: Task) -> dict[str, Any]:
+    from graders.score import task_result
+
+    trial = finished.trial
+    outcome = trial.outcome if trial else None
+    result = ""
+    if trial is not None and outcome is not None and trial.verdicts():
+        result = task_result(task.checkpoints, trial.verdicts(), task.grade_digest).result
+    return {
+        "task": finished.key.task,
+        "agent": finished.key.agent,
+        "run": finished.key.run,
+        "attempt": finished.key.attempt,
+        "need": finished.need.value,
+        "outcome": finished.outcome.value if finished.outcome else None,
+        "detail": finished.detail,
+        "result": result,
+        "turns": outcome.turns if outcome else 0,
+        "calls": outcome.calls if outcome else 0,
+        "seconds": outcome.wall_seconds if outcome else 0.0,
+        "flags": list(outcome.flags) if outcome else [],
+    }
+
+
+def _words(finished: Finished, line: dict[str, Any]) -> str:
+    words = f"[{finished.done}/{finished.total}] {line['task']}  {line['agent']}  run {line['run']}: "
+    words += line["outcome"] or "not run"
+    if line["result"]:
+        words += f", {line['result']}"
+    if finished.need.value in ("reuse", "regrade"):
+        words += f" ({'stored' if finished.need.value == 'reuse' else 'graded again'}: {finished.detail})"
+    elif line["outcome"]:
+        words += f" ({line['turns']} turns, {line['calls']} calls, {line['seconds']:.1f} s)"
+    if finished.detail and finished.need.value not in ("reuse", "regrade"):
+        words += f"  {finished.detail}"
+    if line["flags"]:
+        words += f"  [{'; '.join(line['flags'])}]"
+    return words
+
+
+@app.command()
+def resume(
+    batch: Annotated[str, typer.Argument(help="A batch: its name in the workspace, or its folder.")],
+    jobs: Jobs = None,
+    retry_broken: Annotated[
+        bool, typer.Option("--retry-broken", help="Run again what ended as config_error or internal_error.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run what a stopped or killed batch has left, by its plan; grade again what needs it."""
+    with _reported():
+        from runtime.batch import items_of
+
+        opened = _batch(batch)
+        items, settings = items_of(opened)
+        _run(opened, items, settings, jobs, retry_broken, as_json)
+
+
+@app.command()
+def stop(
+    batch: Annotated[str, typer.Argument(help="A batch: its name in the workspace, or its folder.")],
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for it.")] = 60.0,
+) -> None:
+    """Stop a running batch cleanly: what runs ends after the step at hand, and can be resumed."""
+    with _reported():
+        from runtime.batch import request_stop
+
+        opened = _batch(batch)
+        stopped = request_stop(opened, wait_seconds=wait)
+        typer.echo(f"{opened.name} is stopped." if stopped else f"{opened.name} is not running.")
+
+
+@app.command()
+def show(
+    what: Annotated[
+        str, typer.Argument(help="A batch (name or folder), or a trial: BATCH/TASK/AGENT/RUN or its folder.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show a batch's trials, or one trial step by step in plain words."""
+    with _reported():
+        from runtime.batch import find_trial
+
+        trial = find_trial(what, _batch)
+        if trial is not None:
+            _show_trial(trial, as_json)
+        else:
+            _show_batch(_batch(what), as_json)
+
+
+def _show_batch(batch: Batch, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from graders.report import trial_rows
+    from runtime.batch import PlannedSource, is_running
+
+    rows = trial_rows([batch], PlannedSource(batch))
+    if as_json:
+        said = [asdict(row) for row in rows]
+        typer.echo(json.dumps({"batch": batch.name, "running": is_running(batch), "trials": said}, default=str))
+        return
+    typer.echo(f"{batch.name}: {len(rows)} trials{', running' if is_running(batch) else ''}  {batch.path}")
+    for row in rows:
+        words = f"  {row.task}  {row.agent}  run {row.run} attempt {row.attempt}: {row.outcome}"
+        words += f", {row.result}" if row.result else ""
+        typer.echo(words + (", draft" if row.draft else "") + (f"  ({row.note})" if row.note else ""))
+    for fault in batch.damage():
+        typer.echo(f"  damaged: {fault}", err=True)
+
+
+def _show_trial(trial: StoredTrial, as_json: bool) -> None:
+    from runtime.telling import steps, told
+
+    outcome = trial.outcome
+    if as_json:
+        said = {
+            "key": trial.key.model_dump(mode="json"),
+            "path": str(trial.path),
+            "outcome": outcome.model_dump(mode="json") if outcome else None,
+            "alive": trial.alive,
+            "events": [event.model_dump(mode="json") | {"words": told(event)} for event in trial.events()],
+            "writes": [write.model_dump(mode="json") for write in trial.writes()],
+            "verdicts": [verdict.model_dump(mode="json") for verdict in trial.verdicts()],
+            "files": trial.files(),
+        }
+        typer.echo(json.dumps(said, ensure_ascii=False))
+        return
+    key = trial.key
+    state = "is running" if trial.alive else "its process is gone; resume the batch"
+    typer.echo(f"{key.task}  {key.agent}  run {key.run} attempt {key.attempt}: {outcome.outcome if outcome else state}")
+    for step in steps(trial):
+        typer.echo(step)
+    for name, verdict in trial.latest_verdicts().items():
+        typer.echo(f"  {name}: {verdict.result} ({verdict.grader.kind}) {verdict.reason}")
+    if outcome is not None:
+        typer.echo(
+            f"  {outcome.turns} turns, {outcome.calls} calls, {outcome.wall_seconds:.2f} s {outcome.detail}".rstrip()
+        )
+        for flag in outcome.flags:
+            typer.echo(f"  {flag}")
+    for fault in trial.damage():
+        typer.echo(f"  damaged: {fault}", err=True)
+
+
+def _batch(name: str) -> Batch:
+    """A batch by its folder, or by its name in the workspace. Raises UsageError where there is none."""
+    from tasks.stored import Batch
+    from tasks.workspace import Workspace
+
+    folder = Path(name)
+    if (folder / "plan.jsonl").is_file() or (folder / "trials").is_dir():
+        return Batch(folder.absolute())
+    return Batch.open(Workspace.find().runs, name)
+
+
+@app.command()
+def tools(
+    profile: Annotated[str, typer.Option(help="The tool profile.")] = "paper",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the schemas that models are given.")] = False,
+) -> None:
+    """List the tools that an agent has."""
+    with _reported():
+        from runtime.tools import tool_specs
+
+        if profile != "paper":
+            raise UsageError(f"There is no tool profile {profile!r} yet.", remedy="Use paper.")
+        specs = tool_specs("paper")
+        if as_json:
+            told = [{"name": s.name, "description": s.description, "parameters": s.parameters} for s in specs]
+            typer.echo(json.dumps(told, indent=1))
+            return
+        for spec in specs:
+            typer.echo(f"{spec.name}\n    {spec.description}")
+            required = spec.parameters.get("required", [])
+            names = [f"{name} (required)" if name in required else name for name in spec.parameters["properties"]]
+            typer.echo(f"    {', '.join(names)}")
+
+
+if __name__ == "__main__":
+    app()
