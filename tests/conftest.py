@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,3 +62,16 @@ def tiny_task(tiny_package: Path) -> Task:
     from tasks.package import FolderSource
 
     return FolderSource(tiny_package.parent).load(TINY_ID)
+
+
+@pytest.fixture(scope="session")
+def hapi_rows() -> ModuleType:
+    """tests/tasks/fhir/hapi_rows.py: what a real server answered, and how an answer is compared with it."""
+    path = ROOT / "tests" / "tasks" / "fhir" / "hapi_rows.py"
+    spec = importlib.util.spec_from_file_location("hapi_rows", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

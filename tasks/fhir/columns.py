@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.fhir import values
-from tasks.fhir.dates import EARLIEST, Span
+from tasks.fhir.dates import Span
 from tasks.fhir.parameters import Parameter
 from tasks.fhir.values import Quantity, Token
 
@@ -444,8 +444,8 @@ class DateColumn(_Scattered):
         return self.spread(hits)
 
     def order(self, descending: bool) -> Order:
-        known = self.low != EARLIEST  # an open start has nothing to sort by
-        return _extreme(self.rows[known], self.low[known], self.count, descending, None)
+        # A Period sorts by its start; one that is open there sorts before every date.
+        return _extreme(self.rows, self.low, self.count, descending, None)
 
 
 _COMPARED: dict[str, Callable[[NDArray[Any], float], Mask]] = {

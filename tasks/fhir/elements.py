@@ -62,7 +62,7 @@ def resource_types() -> frozenset[str]:
 
 @cache
 def context(path: str) -> Context:
-    """The elements below a type (`Period`) or a backbone (`Observation.component`). Raises KeyError if there is none."""
+    """The elements below a type (`Period`) or a backbone (`Observation.component`); KeyError if there is none."""
     root, _, below = path.partition(".")
     rows = _table()[root][1]
     prefix = f"{below}." if below else ""

@@ -258,7 +258,8 @@ def _split(text: str, mark: str, most: int = -1) -> list[str]:
     r"""Split at a mark that no backslash stands before; the parts keep their escapes."""
     if "\\" not in text:
         return text.split(mark, most)
-    parts, part, skip = [], "", False
+    parts: list[str] = []
+    part, skip = "", False
     for char in text:
         if char == mark and not skip and len(parts) != most:
             parts.append(part)

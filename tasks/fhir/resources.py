@@ -166,6 +166,7 @@ class Resource:
     type: str
     id: str
     raw: str
+    _body: dict[str, Any] | None
 
     def __init__(self, type: str, id: str, raw: str, body: dict[str, Any] | None = None) -> None:
         object.__setattr__(self, "type", type)
@@ -212,7 +213,7 @@ class Resource:
     @property
     def body(self) -> dict[str, Any]:
         """The parsed body; decimals are `Number`s. Read-only by agreement: it is shared."""
-        body: dict[str, Any] | None = self._body  # type: ignore[has-type]
+        body = self._body
         if body is None:
             body = parse_json(self.raw, where=self.ref)
             object.__setattr__(self, "_body", body)
@@ -232,7 +233,7 @@ class Resource:
     def __repr__(self) -> str:
         return f"Resource({self.ref})"
 
-    def __reduce__(self) -> tuple[type[Resource], tuple[str, str, str]]:
+    def __reduce__(self) -> tuple[object, tuple[str, str, str]]:
         return (Resource, (self.type, self.id, self.raw))
 
 

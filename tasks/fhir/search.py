@@ -90,6 +90,7 @@ class Searcher:
     def __init__(self, indexes: Sequence[Index], snapshots: Snapshots) -> None:
         self.indexes = indexes
         self.snapshots = snapshots
+        self._replaced: dict[str, list[list[int]]] = {}
 
     def search(
         self, type: str, params: Sequence[tuple[str, str]], *, page_token: str | None = None, base_url: str = ""
@@ -126,15 +127,24 @@ class Searcher:
         return made
 
     def _hide_replaced(self, type: str, masks: list[Mask]) -> None:
-        for later in range(1, len(self.indexes)):
-            if not self.indexes[later].types().get(type):
-                continue
-            for ident in self.indexes[later].ids(type):
-                for earlier in range(later):
-                    row = self.indexes[earlier].find(type, ident.decode("ascii"))
-                    if row is not None and masks[earlier][row]:
-                        masks[earlier] = masks[earlier].copy()
-                        masks[earlier][row] = False
+        for number, rows in enumerate(self._replaced_rows(type)):
+            if rows and masks[number][rows].any():
+                masks[number] = masks[number].copy()
+                masks[number][rows] = False
+
+    def _replaced_rows(self, type: str) -> list[list[int]]:
+        """For each index, the rows of a type that a later index has anew."""
+        held = self._replaced.get(type)
+        if held is None:
+            held = [[] for _ in self.indexes]
+            for later in range(1, len(self.indexes)):
+                for ident in self.indexes[later].ids(type).tolist():
+                    for earlier in range(later):
+                        row = self.indexes[earlier].find(type, ident.decode("ascii"))
+                        if row is not None:
+                            held[earlier].append(row)
+            self._replaced[type] = held
+        return held
 
     def _meeting(self, type: str, condition: Condition) -> list[Mask]:
         if isinstance(condition, Ids):
@@ -270,8 +280,12 @@ class Searcher:
     def _pointed_at(self, include: Include, refs: set[str]) -> set[str]:
         reached: set[str] = set()
         ids = frozenset(ref.partition("/")[2] for ref in refs if ref.startswith(f"{include.type}/"))
-        for index in self.indexes if ids else ():
-            rows = np.flatnonzero(self._with_ids(index, include.type, ids))
+        if not ids:
+            return set()
+        masks = [self._with_ids(index, include.type, ids) for index in self.indexes]
+        self._hide_replaced(include.type, masks)
+        for index, mask in zip(self.indexes, masks, strict=True):
+            rows = np.flatnonzero(mask)
             for code in _reference_codes(include.type, include.code):
                 reached |= cast(LinkColumn, index.column(include.type, code)).targets(rows)
         return {ref for ref in reached if not include.target or ref.startswith(f"{include.target}/")}
