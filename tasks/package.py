@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tasks import digests
-from tasks.checking import faults, missing_for_release
+from tasks.checking import contradictions, faults, missing_for_release, placed
 from tasks.declarations import Checkpoint
 from tasks.errors import EnvironmentFault, PackageError, UsageError
 from tasks.folders import FolderFiles
@@ -107,6 +107,8 @@ def load(files: Mapping[str, bytes], *, where: str) -> Task:
     checked by `faults`.
     """
     parts, found = read(files, where)
+    if parts is not None and not found:
+        found = placed(contradictions(parts, files), where)
     if found or parts is None:
         raise PackageError(found[0].message, where=found[0].place)
     kept = files if isinstance(files, FolderFiles) else dict(files)

@@ -64,8 +64,12 @@ def text(data: bytes, path: str) -> str:
     return decoded
 
 
-def json_value(line: str, place: str) -> Any:
-    """One JSON value; duplicate keys and NaN are refused. Raises Misread without quoting the text."""
+def json_value(source: str, path: str, *, line: int | None = None) -> Any:
+    """One JSON value; duplicate keys and NaN are refused. Raises Misread without quoting the text.
+
+    `line` is where the value stands in a file of one value a line; without it the value is the whole file.
+    """
+    place = at(path, line)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: dict[str, Any] = {}
@@ -79,9 +83,10 @@ def json_value(line: str, place: str) -> Any:
         raise Misread(Fault(place, f"{name} is not JSON; use a number or null"))
 
     try:
-        return json.loads(line, object_pairs_hook=pairs, parse_constant=constant)
+        return json.loads(source, object_pairs_hook=pairs, parse_constant=constant)
     except json.JSONDecodeError as error:
-        raise Misread(Fault(place, f"not valid JSON: {error.msg} at column {error.colno}")) from None
+        said = f"not valid JSON: {error.msg} at column {error.colno}"
+        raise Misread(Fault(at(path, line or error.lineno), said)) from None
     except (RecursionError, ValueError):
         raise Misread(Fault(place, "not valid JSON: nested too deeply, or a number with too many digits")) from None
 

@@ -83,14 +83,15 @@ def read_plan(name: str, files: Mapping[str, bytes], folder: str) -> tuple[Plan 
     faults: list[Fault] = []
     saved: set[str] = set()
     used: set[str] = set()
+    unreadable = False
     for number, line in enumerate(source.rstrip("\n").split("\n"), start=1):
         place = at(path, number)
         try:
             action = _action(line, path, number)
         except Misread as error:
             faults += error.faults
-            if action_files := re.findall(r'"content_file"\s*:\s*"([^"]*)"', line):
-                used.update(action_files)
+            # What the unreadable line saves or writes is not known, so that its absence is no second fault.
+            unreadable = True
             continue
         if action.tool == WRITE_FILE:
             file = action.arguments.get("content_file")
@@ -102,16 +103,16 @@ def read_plan(name: str, files: Mapping[str, bytes], folder: str) -> tuple[Plan 
                 faults.append(
                     Fault(place, f"the placeholder {shown(wanted)} is not of the form {{{{name.reference}}}}")
                 )
-            elif found[1] not in saved:
+            elif found[1] not in saved and not unreadable:
                 faults.append(Fault(place, f"no earlier line saves {shown(found[1])}.{nearest(found[1], saved)}"))
         if action.save_as and action.save_as in saved:
             faults.append(Fault(place, f"save_as: {shown(action.save_as)} is saved already by an earlier line"))
         if action.save_as:
             saved.add(action.save_as)
         actions.append(action)
-    for file in sorted(set(deliverables) - used):
+    for file in sorted(set(deliverables) - used if not unreadable else ()):
         faults.append(Fault(f"{folder}/{file}", f"no write_file of {ACTIONS} names this file; name it or delete it"))
-    for file in sorted(set(deliverables) & used):
+    for file in sorted(deliverables):
         try:
             text(deliverables[file], f"{folder}/{file}")
         except Misread as error:
@@ -123,7 +124,7 @@ def _action(line: str, path: str, number: int) -> Action:
     place = at(path, number)
     if not line.strip():
         raise Misread(Fault(place, "the line is blank; remove it"))
-    data = json_value(line, place)
+    data = json_value(line, path, line=number)
     if not isinstance(data, dict):
         raise Misread(Fault(place, 'not a JSON object; write {"tool": ..., "arguments": {...}}'))
     arguments = data.get("arguments")

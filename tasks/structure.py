@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pydantic import Field
-
 from tasks.declarations import Checkpoint
 from tasks.folders import FolderFiles
 from tasks.manifest import TaskMeta
@@ -26,7 +24,7 @@ _SOLUTION = re.compile(r"^solution/([^/]+)/([A-Za-z0-9][A-Za-z0-9._-]*)$")
 
 
 class _Checkpoints(Strict):
-    checkpoint: tuple[Checkpoint, ...] = Field(default=(), min_length=1)
+    checkpoint: tuple[Checkpoint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,9 @@ def chart_type(path: str) -> str | None:
 def read(files: Mapping[str, bytes], where: str) -> tuple[Parts | None, list[Fault]]:
     """The parts (None where task.toml or instruction.md cannot be read) and every fault that needs no chart."""
     found: list[Fault] = [*_listing_faults(files)]
-    meta = instruction = code = None
+    meta: TaskMeta | None = None
+    instruction: str | None = None
+    code: str | None = None
     checkpoints: tuple[Checkpoint, ...] = ()
     plans: dict[str, Plan] = {}
     readable = set(files)
@@ -67,8 +67,9 @@ def read(files: Mapping[str, bytes], where: str) -> tuple[Parts | None, list[Fau
             found += error.faults
     if "checkpoints.py" in readable:
         try:
-            code = text(files["checkpoints.py"], "checkpoints.py")
-            functions(code)
+            written = text(files["checkpoints.py"], "checkpoints.py")
+            functions(written)
+            code = written
         except Misread as error:
             found += error.faults
     if "checkpoints.toml" in readable:
@@ -83,10 +84,10 @@ def read(files: Mapping[str, bytes], where: str) -> tuple[Parts | None, list[Fau
             plans[name] = plan
     examples = {path: files[path] for path in sorted(readable) if _EXAMPLE.match(path)}
     found += _plain_faults(files)
-    placed = [Fault(f"{where}/{fault.place}" if where else fault.place, fault.message) for fault in found]
+    told = [Fault("/".join(filter(None, (where, fault.place))), fault.message) for fault in found]
     if meta is None or instruction is None:
-        return None, placed
-    return Parts(meta, instruction, checkpoints, code, plans, examples), placed
+        return None, told
+    return Parts(meta, instruction, checkpoints, code, plans, examples), told
 
 
 def _listing_faults(files: Mapping[str, bytes]) -> Iterator[Fault]:
@@ -120,6 +121,8 @@ def _meta(data: bytes, where: str) -> TaskMeta:
 def _read_checkpoints(data: bytes) -> tuple[Checkpoint, ...]:
     source = text(data, "checkpoints.toml")
     parsed = validated(_Checkpoints, toml(source, "checkpoints.toml"), "checkpoints.toml", source=source)
+    if not parsed.checkpoint:
+        raise Misread(Fault("checkpoints.toml", "the file holds no [[checkpoint]]; add one or delete the file"))
     twice = _repeated([checkpoint.id for checkpoint in parsed.checkpoint])
     if twice is not None:
         place = at("checkpoints.toml", toml_line(source, ("checkpoint", twice, "id")))
@@ -173,6 +176,6 @@ def _plain_faults(files: Mapping[str, bytes]) -> Iterator[Fault]:
                 json_value(content, path)
             elif path.endswith(".ndjson"):
                 for number, line in enumerate(content.rstrip("\n").split("\n"), start=1):
-                    json_value(line, at(path, number))
+                    json_value(line, path, line=number)
         except Misread as error:
             yield from error.faults
