@@ -17,7 +17,7 @@ from tasks.taxonomy import GROUPS, SPECIALTIES
 
 #: A steward may see identified records; nobody else may.
 Role = Literal["author", "reviewer", "pharmacist", "adjudicator", "lead", "researcher", "steward"]
-ROLES: tuple[str, ...] = get_args(Role)
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def _known_specialty(name: str) -> str:

@@ -1,0 +1,99 @@
+"""Who may do what: one table of role and action, default deny, asked by every function that changes something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from tasks.errors import NotAllowed
+from tasks.people import ROLES, Person, Role
+from tasks.taxonomy import SPECIALTIES, DataClass
+
+Action = Literal[
+    "propose",
+    "assign",
+    "waive",
+    "open_round",
+    "review",
+    "withdraw_finding",
+    "dismiss_finding",
+    "run_gate",
+    "decide",
+    "lift_veto",
+    "adjudicate",
+    "apply",
+    "sign",
+    "release",
+    "report_defect",
+    "run_trials",
+    "grade_by_hand",
+    "see_identified",
+    "deidentify",
+]
+ACTIONS: tuple[str, ...] = get_args(Action)
+
+#: What each role may do. What is not here is refused. Holding two roles adds up, but see `conflict`.
+TABLE: dict[Role, frozenset[Action]] = {
+    "author": frozenset({"propose", "run_gate", "apply", "run_trials", "report_defect"}),
+    "reviewer": frozenset(
+        {"review", "withdraw_finding", "propose", "run_gate", "decide", "lift_veto", "sign", "grade_by_hand",
+         "run_trials", "report_defect"}
+    ),
+    "pharmacist": frozenset(
+        {"review", "withdraw_finding", "propose", "run_gate", "decide", "lift_veto", "sign", "grade_by_hand",
+         "report_defect"}
+    ),
+    "adjudicator": frozenset({"adjudicate", "lift_veto", "run_gate", "grade_by_hand", "report_defect"}),
+    "lead": frozenset(
+        {"assign", "waive", "open_round", "dismiss_finding", "propose", "run_gate", "apply", "release",
+         "run_trials", "report_defect"}
+    ),
+    "researcher": frozenset({"run_gate", "run_trials", "report_defect"}),
+    "steward": frozenset({"see_identified", "deidentify", "report_defect"}),
+}  # fmt: skip
+
+
+def allowed(person: Person, action: Action) -> bool:
+    """Whether any role of the person covers the action."""
+    return any(action in TABLE.get(role, frozenset()) for role in person.roles)
+
+
+def require(person: Person, action: Action) -> Role:
+    """The role that the person acts in. Raises NotAllowed, naming the roles that would do."""
+    for role in ROLES:
+        if person.has(role) and action in TABLE[role]:
+            return role
+    may = [role for role in ROLES if action in TABLE[role]]
+    words = action.replace("_", " ")
+    raise NotAllowed(
+        f"{person.name} may not {words} ({', '.join(person.roles)}).", remedy=f"That is for: {', '.join(may)}."
+    )
+
+
+def conflict(person: Person, task: str, *, makers: Iterable[str]) -> str | None:
+    """Why this person may not judge this task, or None.
+
+    `makers` are the ids of those who wrote it: nobody reviews, signs or adjudicates their own task.
+    """
+    makers = set(makers)
+    if person.id in makers:
+        return f"{person.name} wrote this task"
+    if task in person.conflicts:
+        return f"{person.name} has declared a conflict with this task"
+    if declared := sorted(makers & set(person.conflicts)):
+        return f"{person.name} has declared a conflict with {', '.join(declared)}, who wrote it"
+    return None
+
+
+def covers(person: Person, specialty: str) -> bool:
+    """Whether the person covers the group that this specialty belongs to."""
+    return SPECIALTIES[specialty] in person.groups
+
+
+def refuse_unverified(data_class: DataClass, *, verified: bool) -> None:
+    """Identities that nobody verified are enough for open data only. Raises NotAllowed."""
+    if data_class != "open" and not verified:
+        raise NotAllowed(
+            f"identities are not verified here, and this task's data class is {data_class}.",
+            remedy="Configure single sign-on (st.login), or use a task of data class open.",
+        )
