@@ -39,29 +39,32 @@ def serve(
 
 
 def _serve(path: Path, port: int, as_json: bool, stop: threading.Event) -> None:
-    from runtime.ehr.records_in import open_chart
     from runtime.ehr.server import LoopbackServer
     from runtime.ehr.session import open
+    from tasks.fhir.chart import Chart
+    from tasks.fhir.intake import as_chart_files, read_records
 
-    opened = open_chart(path)
+    # What is not valid R4 stays: a server shows a record as it is. Only what cannot be read is left out.
+    intake = read_records(path, only_valid=False)
+    chart = Chart.open(as_chart_files(intake.resources))
     server = LoopbackServer.of_this_process(port)
-    with open(opened.chart) as session:
+    with open(chart) as session:
         if as_json:
             said = {
                 "base_url": session.base_url,
-                "resources": len(opened.chart),
-                "types": dict(opened.chart.types),
-                "left_out": dict(opened.dropped),
-                "references_that_lead_nowhere": opened.dangling,
+                "resources": len(chart),
+                "types": dict(chart.types),
+                "left_out": dict(intake.dropped),
+                "references_that_lead_nowhere": intake.dangling.total(),
             }
             typer.echo(json.dumps(said))
         else:
             typer.echo(session.base_url)
-            typer.echo(f"{len(opened.chart)} resources; stop with Ctrl-C.", err=True)
-            for reason, count in opened.dropped.most_common():
+            typer.echo(f"{len(chart)} resources; stop with Ctrl-C.", err=True)
+            for reason, count in intake.dropped.most_common():
                 typer.echo(f"left out: {count} x {reason}", err=True)
-            if opened.dangling:
-                typer.echo(f"{opened.dangling} references lead nowhere in this chart.", err=True)
+            if intake.dangling:
+                typer.echo(f"{intake.dangling.total()} references lead nowhere in this chart.", err=True)
         sys.stdout.flush()
         stop.wait()
     server.stop()
