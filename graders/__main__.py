@@ -131,6 +131,22 @@ def report(
         typer.echo(reports.table(found))
 
 
+@app.command()
+def tables(
+    name: Annotated[str | None, typer.Argument(help="A table. Without one, the list of tables.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the clinical tables that graders read: each row with its source, section and date."""
+    from graders import tables as clinical
+
+    with _reported():
+        if as_json:
+            chosen = [name] if name else list(clinical.names())
+            typer.echo(json.dumps({table: clinical.rows(table) for table in chosen}, ensure_ascii=False, indent=1))
+        else:
+            typer.echo(clinical.render(name))
+
+
 def _regraded_json(one: object) -> dict[str, object]:
     from graders.regrade import Regraded
 

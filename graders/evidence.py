@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from graders.shown import ShownEntry, holds, is_read, plain, shown_entries
+from graders.shown import ShownEntry, shown_entries
 from tasks.fhir.chart import Chart, Overlay, Page, Records
 from tasks.fhir.resources import Resource
 from tasks.trials import CallCite, QuoteCite, ResourceCite, ToolCall, Write
@@ -262,6 +262,3 @@ def workspace_path(path: str) -> str:
     if parts[:1] == ["output"]:
         parts = parts[1:]
     return "/".join(parts)
-
-
-__all__ = ["Evidence", "holds", "is_read", "patients_of", "plain", "workspace_path"]

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from graders.evidence import Evidence
 from graders.hybrid import judge_value
-from graders.orders import OrderContext, judge
 from graders.seen import judge_seen
 from graders.trust import CODE_FILE, is_trusted
 from graders.verdicts import AnyCite, Judgement, Truth
@@ -96,15 +95,22 @@ def _guarded(name: str, work: Callable[[], Part], evidence: Evidence) -> Part:
         return Part(name, "error", f"The grader stopped: {fault}")
     except (Exception, SystemExit) as fault:  # noqa: BLE001 (a broken grader is an error verdict, never a fail or a crash)
         # An exception's message can quote the chart; its type and place cannot.
-        place = traceback.extract_tb(fault.__traceback__)[-1]
-        file = place.filename.replace("\\", "/").rsplit("/", 1)[-1]
-        return Part(name, "error", f"The grader stopped: {type(fault).__name__} at {file}, line {place.lineno}.")
+        return Part(name, "error", f"The grader stopped: {type(fault).__name__} at {_place(fault)}.")
+
+
+def _place(fault: BaseException) -> str:
+    """File and line: the task's own code where it was in it, else where the exception was raised."""
+    frames = traceback.extract_tb(fault.__traceback__)
+    place = next((frame for frame in reversed(frames) if frame.filename.endswith(f"/{CODE_FILE}")), frames[-1])
+    return f"{place.filename.rsplit('/', 1)[-1]}, line {place.lineno}"
 
 
 # ---- orders ---------------------------------------------------------------------------------------------------------
 
 
 def _orders(checkpoint: Checkpoint, evidence: Evidence) -> Part:
+    from graders.orders import OrderContext, judge
+
     context = evidence.task.meta.context
     if context is None or context.practitioner is None or context.now is None or context.authority is None:
         return Part("orders", "ungraded", "ungraded: [context] does not yet give patient, practitioner, now, authority")

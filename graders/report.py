@@ -184,7 +184,7 @@ def table(found: Sequence[Cell]) -> str:
     """The report as text: a line for each row, figures right-aligned; what the rates mean stands below."""
     if not found:
         return "No trials."
-    lines = [_HEADINGS]
+    lines: list[tuple[str, ...]] = [_HEADINGS]
     for cell in found:
         lines.append(
             (

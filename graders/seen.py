@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from graders.evidence import Evidence
-from graders.shown import holds, is_read, resource_spans
-from tasks.anchors import Anchor
+from graders.shown import is_read, resource_spans
+from tasks.anchors import Anchor, holds
 from tasks.trials import CallCite, QuoteCite, ResourceCite
 
 
@@ -41,12 +41,12 @@ def judge_seen(facts: Sequence[str], evidence: Evidence) -> SeenJudgement:
 def sight(fact: str, evidence: Evidence) -> Sighting:
     """Whether and where one fact was shown. A resource must have been shown whole, a quotation in its own resource."""
     anchor = Anchor.parse(fact)
-    if anchor.is_instruction:
-        quote = anchor.quote or ""
-        shown = not quote or holds(quote, evidence.task.instruction)
-        reason = f"{fact} stands in the instruction." if shown else f"{fact} does not stand in the instruction."
-        return Sighting(fact, shown, reason, (QuoteCite(file="instruction.md", text=quote),) if shown else ())
     ref, quote = anchor.ref, anchor.quote
+    if anchor.is_instruction:
+        # The instruction is the first thing that every model is shown.
+        shown = holds(quote or "", evidence.task.instruction)
+        reason = f"{fact} stands in the instruction." if shown else f"{fact} does not stand in the instruction."
+        return Sighting(fact, shown, reason, (QuoteCite(file="instruction.md", text=quote or ""),) if shown else ())
     call = evidence.seen_text(quote, ref) if quote else evidence.seen(ref)
     if call is not None:
         return Sighting(fact, True, f"{fact} was shown in call {call.n}.", (ResourceCite(ref=ref), call))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tasks.anchors import holds
 from tasks.toolnames import CREATE_TOOLS, WRITE_FILE
 from tasks.trials import ToolCall
 
@@ -21,27 +22,10 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)("(?=\s*(:)?)|\\?$)', re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.+-])-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?=[\s,\]}])")
 _CUT_ESCAPE = re.compile(r"(?<!\\)\\u[0-9a-fA-F]{0,3}$")
-_TYPOGRAPHY = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00a0": " ", "\u2011": "-"})
 _DECODER = json.JSONDecoder()
 
 #: Tools whose results hold what the agent wrote, not what the record says.
 WRITERS = frozenset({*CREATE_TOOLS, WRITE_FILE})
-
-
-def plain(text: str) -> str:
-    """Text for comparison: white space collapsed, typographic quotes, dashes and spaces made plain."""
-    return " ".join(text.translate(_TYPOGRAPHY).split())
-
-
-def holds(quote: str, text: str) -> bool:
-    """Whether the quoted words stand in the text: case, white space and typography aside, never inside a longer
-    word or number ("5 mg" is not in "15 mg", nor "1.2" in "1.25")."""
-    wanted = plain(quote).casefold()
-    if not wanted:
-        return False
-    before = r"(?<![\w])(?<![0-9][.,])" if wanted[0].isalnum() else ""
-    after = r"(?![\w])(?![.,][0-9])" if wanted[-1].isalnum() else ""
-    return re.search(before + re.escape(wanted) + after, plain(text).casefold()) is not None
 
 
 @dataclass(frozen=True)

@@ -108,8 +108,7 @@ def _code_content(
         fails += _form_fails(form)
         if order.count == "one":
             fails.append("a second order of the same kind")
-    for row in checkpoint.must_not:
-        fails.append(must_not_words(row))
+    fails += [must_not_words(row) for row in checkpoint.must_not]
     if checkpoint.must_not and not checkpoint.order:
         passes.append("none of what is listed under “Fails with” is there")
     for row in checkpoint.followup:
@@ -242,7 +241,7 @@ def steps_words(steps: Sequence[Step]) -> str:
 
 def taper_words(taper: Taper) -> str:
     """ "tapered from 40 mg in steps of 10 mg every 7 days, down to 10 mg"."""
-    every = phrases.span(taper.interval)
+    every = phrases.span(taper.interval).removeprefix("1 ")
     return (
         f"tapered from {phrases.amount(taper.first_dose)} in steps of {phrases.amount(taper.step)}"
         f" every {every}, down to {phrases.amount(taper.end)}"
@@ -310,7 +309,7 @@ def source_words(source: Source) -> str:
 def fact_words(fact: str, records: Records | None = None) -> str:
     """A `rests_on` entry: what the resource says where the chart is at hand, and its reference."""
     ref, _, quote = fact.partition("#")
-    quote = quote.strip('"')
+    quote = quote.removeprefix('"').removesuffix('"')
     if ref == "instruction":
         return f"the instruction: “{quote}”" if quote else "the instruction"
     resource = records.get(ref) if records is not None else None

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graders.shown import holds, resource_spans, shown_entries
+from graders.shown import resource_spans, shown_entries
+from tasks.anchors import holds
 from tasks.trials import ToolCall
 
 
