@@ -85,13 +85,17 @@ class Tool(BaseModel):
     writes: ClassVar[bool] = False
     #: Parameters of one vendor's server that no R4 server has: declared, and answered without a request.
     vendor_only: ClassVar[tuple[str, ...]] = ()
+    #: Parameters that are shown after all others.
+    last: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def spec(cls) -> ToolSpec:
         """The tool as a model is told of it: name, description, flat JSON schema without titles."""
         schema = cls.model_json_schema()
         required = list(schema.get("required", []))
-        properties = {name: _plain(shape) for name, shape in schema["properties"].items()}
+        # What a subclass declares stands before what it inherits: the search's own parameters before its paging.
+        names = sorted(schema["properties"], key=lambda name: name in cls.last)
+        properties = {name: _plain(schema["properties"][name]) for name in names}
         parameters: dict[str, Any] = {"type": "object", "properties": properties}
         if required:
             parameters["required"] = required

@@ -27,6 +27,7 @@ class Search(Tool):
     resource_type: ClassVar[str]
     #: A parameter that is always sent with this value, whether the model gives it or not.
     fixed: ClassVar[tuple[tuple[str, str], ...]] = ()
+    last = ("count", "page_limit")
 
     count: int = Field(default=50, ge=1, description="rows a page")
     page_limit: int = Field(default=6, ge=1, description="pages read at most")
