@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from graders.evidence import Evidence
 from graders.lab_units import convert
 from graders.verdicts import Truth
+from tasks.declarations import LATEST
 from tasks.errors import DeclarationError
 from tasks.fhir.resources import Resource
 from tasks.trials import ResourceCite
@@ -261,8 +262,8 @@ TRUTHS: dict[str, tuple[str, Callable[[Evidence], Truth]]] = {
 
 def compute(name: str, evidence: Evidence) -> Truth:
     """The built-in truth of this name. DeclarationError where there is none, or the chart does not give it."""
-    if name.startswith("latest:"):
-        measured = latest(evidence, *filter(None, name.removeprefix("latest:").split(",")))
+    if name.startswith(LATEST):
+        measured = latest(evidence, *filter(None, name.removeprefix(LATEST).split(",")))
         return Truth(measured.value, measured.unit, (measured.cite,), "latest value in the chart")
     if name not in TRUTHS:
         raise DeclarationError(
@@ -276,11 +277,11 @@ def analyte_of(name: str) -> str:
     """The analyte whose SI factor converts this truth's unit, "" where none does."""
     if name == "corrected_calcium":
         return "calcium"
-    code = name.removeprefix("latest:").split(",")[0].split("|")[-1] if name.startswith("latest:") else ""
+    code = name.removeprefix(LATEST).split(",")[0].split("|")[-1] if name.startswith(LATEST) else ""
     return _ANALYTE_OF_CODE.get(code, "")
 
 
 def names() -> Iterator[str]:
     """Every built-in truth, as a declaration writes it."""
     yield from TRUTHS
-    yield "latest:<code>"
+    yield f"{LATEST}<code>"

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 from graders import phrases
 from graders.describe import describe
 from graders.truths import TRUTHS
-from tasks.declarations import Checkpoint, Harm, Imaging, MustNotRow, OrderRow, OrderType, Source, Step, Taper
+from tasks.declarations import LATEST, Checkpoint, Harm, Imaging, MustNotRow, OrderRow, OrderType, Source, Step, Taper
 from tasks.fhir.chart import Records
 from tasks.taxonomy import Authority
 
@@ -333,7 +333,7 @@ def truth_words(name: str, code: str | None) -> str:
     """What a truth function computes."""
     if name in TRUTHS:
         return TRUTHS[name][0]
-    if name.startswith("latest:"):
+    if name.startswith(LATEST):
         return f"the latest value with code {name.removeprefix('latest:')}"
     return function_words(name, code) or f"the value “{name.replace('_', ' ')}”"
 

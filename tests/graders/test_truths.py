@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from graders import truths
 from graders.evidence import Evidence
 from graders.lab_units import convert
+from tasks.declarations import BUILT_IN_TRUTHS
 from tasks.errors import DeclarationError
 from tasks.fhir.chart import Chart
 from tasks.package import Task, load
@@ -251,3 +252,7 @@ def test_the_birthday_itself_counts() -> None:
 def test_an_unknown_truth_names_those_there_are() -> None:
     with pytest.raises(DeclarationError, match="egfr_ckd_epi_2021"):
         truths.compute("frax", evidence())
+
+
+def test_a_package_may_name_exactly_the_truths_that_are_computed_here() -> None:
+    assert set(truths.TRUTHS) == set(BUILT_IN_TRUTHS)
