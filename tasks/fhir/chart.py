@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from tasks.fhir import index
 from tasks.fhir import source as written
@@ -47,6 +47,10 @@ def every(records: Records, type: str, params: Sequence[tuple[str, str]] = ()) -
         yield from page.rows
 
 
+def _folder(memory: Path, digest: str) -> Path:
+    return memory / f"{digest[:40]}-{index.VERSION}"
+
+
 class Chart:
     """An immutable set of FHIR resources, indexed once per digest.
 
@@ -66,19 +70,31 @@ class Chart:
 
         Raises ChartError, naming file and line, for what cannot be read; nothing is left out in silence.
         """
-        files = written.read_files(written.chart_files(source)) if isinstance(source, Path) else source
+        paths = written.chart_files(source) if isinstance(source, Path) else None
+        memory = cache / "charts" if cache is not None else None
+        if paths is not None and memory is not None:
+            # The common case of a session: nothing but a few small files is read.
+            known = written.remembered_digest(paths, memory)
+            if known is not None and (stored := StoredIndex.open(_folder(memory, known), known)) is not None:
+                return cls(known, stored)
+        files = written.read_files(paths) if paths is not None else cast(Mapping[str, bytes], source)
         digest = written.digest_of(files)
-        if cache is not None:
-            folder = cache / "charts" / f"{digest[:40]}-{index.VERSION}"
-            stored = StoredIndex.open(folder, digest)
+        if memory is None:
+            return cls(digest, MemoryIndex(index.read_sorted(files)))
+        stored = StoredIndex.open(_folder(memory, digest), digest)
+        if stored is None:
+            held = index.read_sorted(files)
+            try:
+                index.write(_folder(memory, digest), digest, held)
+            except OSError:
+                # A cache is a convenience: without room for it, the chart is searched from memory.
+                return cls(digest, MemoryIndex(held))
+            stored = StoredIndex.open(_folder(memory, digest), digest)
             if stored is None:
-                held = index.sorted_resources(resource for _, resource in written.read_resources(files))
-                index.write(folder, digest, held)
-                stored = StoredIndex.open(folder, digest)
-            if stored is not None:
-                return cls(digest, stored)
-        held = index.sorted_resources(resource for _, resource in written.read_resources(files))
-        return cls(digest, MemoryIndex(held))
+                return cls(digest, MemoryIndex(held))
+        if paths is not None:
+            written.remember_digest(paths, memory, digest)
+        return cls(digest, stored)
 
     @property
     def index(self) -> Index:

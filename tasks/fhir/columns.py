@@ -6,11 +6,10 @@ a memory map without a copy. Masks are boolean arrays, one entry a row.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,115 +17,10 @@ from numpy.typing import NDArray
 from tasks.fhir import values
 from tasks.fhir.dates import Span
 from tasks.fhir.parameters import Parameter
+from tasks.fhir.postings import Mask, Order, Parts, Postings, Rows, extreme, packed, unpacked
 from tasks.fhir.values import Quantity, Token
 
-Mask = NDArray[np.bool_]
-Rows = NDArray[np.int32]
-Parts = dict[str, NDArray[Any]]
 Body = dict[str, Any]
-
-
-class Order(NamedTuple):
-    """Sort keys of a column: a number a row; rows without a value are `missing`.
-
-    `labels` is None where the numbers mean themselves (instants, quantities); otherwise they are places in the sorted
-    list that it gives, by which two columns' orders can be merged.
-    """
-
-    keys: NDArray[Any]
-    missing: Mask
-    labels: Callable[[], Sequence[Any]] | None
-
-
-def _packed(rows: Iterable[Any]) -> NDArray[Any]:
-    """JSON text as bytes, so that words stand in the same file as the arrays."""
-    return np.frombuffer(json.dumps(list(rows), ensure_ascii=True, separators=(",", ":")).encode("ascii"), np.uint8)
-
-
-def _unpacked(part: NDArray[Any]) -> list[Any]:
-    rows: list[Any] = json.loads(part.tobytes())
-    return rows
-
-
-class Postings:
-    """Sorted keys, and for each the rows that have it."""
-
-    def __init__(self, keys: Callable[[], list[Any]], start: Rows, rows: Rows, count: int) -> None:
-        self._read = keys
-        self.start = start
-        self.rows = rows
-        self.count = count
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[Any, int]], count: int, rank: Callable[[Any], Any] | None = None) -> Postings:
-        """From (key, row) pairs; keys are sorted by `rank`."""
-        held: dict[Any, list[int]] = {}
-        for key, row in pairs:
-            rows = held.setdefault(key, [])
-            if not rows or rows[-1] != row:
-                rows.append(row)
-        keys = sorted(held, key=rank)
-        start = np.zeros(len(keys) + 1, np.int32)
-        np.cumsum([len(held[key]) for key in keys], out=start[1:])
-        flat = np.array([row for key in keys for row in held[key]], np.int32)
-        return cls(lambda: keys, start, flat, count)
-
-    @cached_property
-    def keys(self) -> list[Any]:
-        """The keys in order; read when first needed."""
-        return self._read()
-
-    @cached_property
-    def places(self) -> dict[Any, int]:
-        """key -> its place among the keys."""
-        return {key: place for place, key in enumerate(self.keys)}
-
-    def mask(self, places: Iterable[int]) -> Mask:
-        """The rows that have any of the keys at these places."""
-        found = np.zeros(self.count, np.bool_)
-        start, rows = self.start, self.rows
-        for place in places:
-            found[rows[start[place] : start[place + 1]]] = True
-        return found
-
-    @cached_property
-    def present(self) -> Mask:
-        """The rows that have a key at all."""
-        found = np.zeros(self.count, np.bool_)
-        found[self.rows] = True
-        return found
-
-    def parts(self, name: str) -> Parts:
-        """As arrays, to be written under `name`."""
-        return {f"{name}.keys": _packed(self.keys), f"{name}.start": self.start, f"{name}.rows": self.rows}
-
-    @classmethod
-    def load(cls, parts: Parts, name: str, count: int, made: Callable[[Any], Any] | None = None) -> Postings:
-        """From what `parts` wrote."""
-        packed = parts[f"{name}.keys"]
-
-        def read() -> list[Any]:
-            keys = _unpacked(packed)
-            return [made(key) for key in keys] if made else keys
-
-        return cls(read, parts[f"{name}.start"], parts[f"{name}.rows"], count)
-
-    def order(self, descending: bool, rank: Callable[[Any], Any] = lambda key: key) -> Order:
-        """Rows by the first of their keys, or by the last where the sort descends."""
-        places = np.repeat(np.arange(len(self.start) - 1, dtype=np.int64), np.diff(self.start))
-        return _extreme(self.rows, places, self.count, descending, lambda: [rank(key) for key in self.keys])
-
-
-def _extreme(
-    rows: Rows, numbers: NDArray[Any], count: int, descending: bool, labels: Callable[[], Sequence[Any]] | None
-) -> Order:
-    """The smallest number of each row, or the largest where the sort descends."""
-    missing = np.ones(count, np.bool_)
-    missing[rows] = False
-    keys = np.zeros(count, numbers.dtype)
-    ordering = np.argsort(-numbers if not descending else numbers, kind="stable")
-    keys[rows[ordering]] = numbers[ordering]  # the last write wins: the extreme one
-    return Order(keys, missing, labels)
 
 
 class Column:
@@ -445,7 +339,7 @@ class DateColumn(_Scattered):
 
     def order(self, descending: bool) -> Order:
         # A Period sorts by its start; one that is open there sorts before every date.
-        return _extreme(self.rows, self.low, self.count, descending, None)
+        return extreme(self.rows, self.low, self.count, descending, None)
 
 
 _COMPARED: dict[str, Callable[[NDArray[Any], float], Mask]] = {
@@ -485,7 +379,7 @@ class NumberColumn(_Scattered):
         return self.spread(_COMPARED[prefix](self.value, asked))
 
     def order(self, descending: bool) -> Order:
-        return _extreme(self.rows, self.value, self.count, descending, None)
+        return extreme(self.rows, self.value, self.count, descending, None)
 
 
 class QuantityColumn(_Scattered):
@@ -506,7 +400,7 @@ class QuantityColumn(_Scattered):
                 "rows": _row_array([row for _, row in found]),
                 "value": np.array([quantity.value for quantity, _ in found], np.float64),
                 "unit": np.array([place[quantity.system, quantity.code] for quantity, _ in found], np.int32),
-                "units": _packed(units),
+                "units": packed(units),
             },
             len(nodes),
         )
@@ -520,7 +414,7 @@ class QuantityColumn(_Scattered):
 
     @cached_property
     def _units(self) -> list[list[str]]:
-        return _unpacked(self._packed_units)
+        return unpacked(self._packed_units)
 
     def compared(self, prefix: str, asked: float, system: str, code: str) -> Mask:
         """Rows with a quantity that stands so to the one asked for; system or code "" = any."""
@@ -531,7 +425,7 @@ class QuantityColumn(_Scattered):
         return self.spread(hits)
 
     def order(self, descending: bool) -> Order:
-        return _extreme(self.rows, self.value, self.count, descending, None)
+        return extreme(self.rows, self.value, self.count, descending, None)
 
 
 class CompositeColumn(Column):
@@ -565,7 +459,7 @@ class CompositeColumn(Column):
     def order(self, descending: bool) -> Order:
         first = self.columns[0].order(descending)
         known = ~first.missing
-        return _extreme(self.owners[known], first.keys[known], self.count, descending, first.labels)
+        return extreme(self.owners[known], first.keys[known], self.count, descending, first.labels)
 
 
 KINDS: dict[str, type[Column]] = {
@@ -581,16 +475,21 @@ KINDS: dict[str, type[Column]] = {
 
 def build(parameter: Parameter, bodies: Sequence[Body]) -> Column:
     """The column of a parameter over resource bodies."""
-    nodes = [list(values.typed_nodes(parameter.walks, body)) for body in bodies]
+    nodes = [values.typed_nodes(parameter.walks, body) for body in bodies]
     if parameter.type != "composite":
         return KINDS[parameter.type].build(nodes)
     owners = _row_array([row for row, found in enumerate(nodes) for _ in found])
     holders = [node for found in nodes for _, node in found]
     columns = tuple(
-        KINDS[part.type].build([list(values.typed_nodes(part.walks, holder)) for holder in holders])
+        KINDS[part.type].build([values.typed_nodes(part.walks, holder) for holder in holders])
         for part in parameter.components
     )
     return CompositeColumn(owners, columns, len(bodies))
+
+
+def fits(parameter: Parameter, keys: Collection[str]) -> bool:
+    """Whether resources with only these top-level elements can have a value for the parameter."""
+    return any(not walk.steps or walk.exists or walk.steps[0].key in keys for walk in parameter.walks)
 
 
 def load(parameter: Parameter, parts: Parts, count: int) -> Column:

@@ -54,14 +54,16 @@ class Walk(NamedTuple):
             found: list[Any] = []
             for node in nodes:
                 child = node.get(key) if isinstance(node, dict) else None
+                if child is None:
+                    continue
                 if isinstance(child, list):
                     found.extend(item for item in child if item is not None)
-                elif child is not None:
+                else:
                     found.append(child)
             if filters:
                 found = [node for node in found if all(keep.keeps(node) for keep in filters)]
             if not found:
-                return []
+                return found
             nodes = found[:1] if first else found
         return nodes
 

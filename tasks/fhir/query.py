@@ -20,7 +20,6 @@ from tasks.fhir.columns import (
     CompositeColumn,
     DateColumn,
     LinkColumn,
-    Mask,
     NumberColumn,
     QuantityColumn,
     StringColumn,
@@ -30,6 +29,7 @@ from tasks.fhir.columns import (
 from tasks.fhir.dates import span_of
 from tasks.fhir.elements import resource_types
 from tasks.fhir.parameters import Parameter
+from tasks.fhir.postings import Mask
 
 DEFAULT_COUNT = 20
 MAX_COUNT = 200

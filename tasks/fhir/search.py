@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from tasks.errors import SearchError
 from tasks.fhir import parameters, query
-from tasks.fhir.columns import LinkColumn, Mask, Order
+from tasks.fhir.columns import LinkColumn
 from tasks.fhir.index import Index
+from tasks.fhir.postings import Mask, Order
 from tasks.fhir.query import Chain, Condition, Has, Ids, Include, Missing, Query, Where
 from tasks.fhir.resources import Resource
 from tasks.fhir.subset import trimmed

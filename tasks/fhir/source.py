@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
+import tempfile
+import time
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -48,6 +51,52 @@ def digest_of(files: Mapping[str, bytes]) -> str:
     for name in sorted(files):
         whole.update(f"{name}\0{hashlib.sha256(files[name]).hexdigest()}\n".encode())
     return whole.hexdigest()
+
+
+#: A file changed this shortly before it was hashed may change again within one tick of its clock: not remembered.
+_SETTLED_NS = 2_000_000_000
+
+
+def remembered_digest(paths: Mapping[str, Path], memory: Path) -> str | None:
+    """The digest that `remember_digest` kept for these files, if size, times and inode of each are still the same."""
+    try:
+        kept = json.loads(_memo(paths, memory).read_bytes())
+        if kept["files"] == _stamps(paths):
+            digest: str = kept["digest"]
+            return digest
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def remember_digest(paths: Mapping[str, Path], memory: Path, digest: str) -> None:
+    """Keep the digest of files that have settled, so that the next opening need not read them all."""
+    now = time.time_ns()
+    try:
+        stamps = _stamps(paths)
+        if any(max(stamp[1], stamp[2]) > now - _SETTLED_NS for stamp in stamps.values()):
+            return
+        memory.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=memory, prefix=".stamp-", delete=False, encoding="utf-8") as file:
+            json.dump({"files": stamps, "digest": digest}, file)
+        Path(file.name).replace(_memo(paths, memory))
+    except OSError:
+        return
+
+
+def _memo(paths: Mapping[str, Path], memory: Path) -> Path:
+    whole = hashlib.sha256(
+        "\0".join(str(path.absolute()) for path in paths.values()).encode("utf-8", "surrogateescape")
+    )
+    return memory / f"stamp-{whole.hexdigest()[:32]}.json"
+
+
+def _stamps(paths: Mapping[str, Path]) -> dict[str, list[int]]:
+    stamps = {}
+    for name, path in paths.items():
+        stat = path.stat()
+        stamps[name] = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+    return stamps
 
 
 def read_resources(files: Mapping[str, bytes]) -> Iterator[tuple[str, Resource]]:

@@ -174,12 +174,15 @@ def numbers(kind: str, node: Any) -> Iterator[float]:
         yield value
 
 
-def typed_nodes(walks: tuple[Walk, ...], body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def typed_nodes(walks: tuple[Walk, ...], body: dict[str, Any]) -> list[tuple[str, Any]]:
     """(FHIR type, node) of every value that the walks reach; an `exists` parameter gives its one boolean."""
     if walks and walks[0].exists:
         found = [node for walk in walks for node in walk.values(body)]
-        yield "boolean", bool(found) and found[0] is not False
-        return
+        return [("boolean", bool(found) and found[0] is not False)]
+    reached: list[tuple[str, Any]] = []
     for walk in walks:
-        for node in walk.values(body):
-            yield walk.type, node
+        # Most parameters of a type have no value in most resources: look at the first key before walking.
+        if not walk.steps or walk.steps[0].key in body:
+            kind = walk.type
+            reached += [(kind, node) for node in walk.values(body)]
+    return reached
