@@ -22,7 +22,7 @@ _HAPPENED = (
     r"history|prior|previous|\bhad\b|was (?:due to|for|because)|on empagliflozin|while (?:on|taking)|associated|induced|"
     r"related|caused|developed|ph 7\.14|7\.4 mmol|\bpersonal\b|documented"
 )
-_NO_KETOACIDOSIS = r"\b(?:no|without|denies|never had|not had|negative for)\b[^.;]{0,40}(?:keto[\s-]?acidosis|dka)"
+_NO_KETOACIDOSIS = r"\b(?:no|without|denies|never had|not had|negative for)\s+(?:\w+\s+){0,4}(?:\w*keto[\s-]?acidosis|\w*dka)"
 _REFUSED = (
     r"do(?:es)? not|don't|never|\bnot (?:be |to )?(?:re)?(?:start|resum|challeng|order|given|recommend|candidate|"
     r"appropriate|an option|advis)|\bnot\s+(?:restart|rechalleng|resum)|should not|must not|would not|cannot|"
