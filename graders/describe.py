@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Any
 
@@ -23,12 +24,18 @@ _DATED_BY = (
 
 
 def describe(resource: Resource) -> str:
-    """ "Creatinine [Mass/volume] in Serum or Plasma 1.1 mg/dL, Mar 3, 2025"; the type alone where it says no more."""
+    """ "Creatinine in Serum or Plasma 1.1 mg/dL, Mar 3, 2025"; the type alone where it says no more."""
     body = resource.body
+    if resource.type == "Patient":
+        born = f"born {_spoken(str(body['birthDate']))}" if body.get("birthDate") else ""
+        return ", ".join(part for part in ("patient", str(body.get("gender") or ""), born) if part)
     name = next((said for key in _NAMED_BY if (said := concept(body.get(key)))), "")
     if resource.type == "DocumentReference":
         name = name or "clinical note"
-    said = name or resource.type
+    # A LOINC name gives the property in brackets, which the unit already says.
+    said = re.sub(r" \[[^\]]*\]", "", name) or resource.type
+    if resource.type == "MedicationRequest" and body.get("status"):
+        said += f" ({body['status']})"
     if value := _value(body):
         said += f" {value}"
     if when := _day(body):
@@ -56,6 +63,10 @@ def _value(body: dict[str, Any]) -> str:
 
 def _day(body: dict[str, Any]) -> str:
     written = next((str(body[key]) for key in _DATED_BY if isinstance(body.get(key), str)), "")
+    return _spoken(written)
+
+
+def _spoken(written: str) -> str:
     try:
         day = date.fromisoformat(written[:10])
     except ValueError:

@@ -28,8 +28,8 @@ _RESULTED = frozenset({"final", "amended", "corrected"})
 
 #: LOINC codes by what is measured (serum or plasma and whole blood alike), and the analyte for unit conversion.
 CODES: dict[str, tuple[str, ...]] = {
-    "creatinine": ("2160-0", "38483-4"),
-    "calcium": ("17861-6",),
+    "creatinine": ("2160-0", "14682-9", "38483-4"),
+    "calcium": ("17861-6", "2000-8"),
     "albumin": ("1751-7",),
     "weight": ("29463-7", "3141-9"),
     "height": ("8302-2", "3137-7"),
@@ -39,8 +39,10 @@ CODES: dict[str, tuple[str, ...]] = {
 }
 _ANALYTE_OF_CODE = {
     "2160-0": "creatinine",
+    "14682-9": "creatinine",
     "38483-4": "creatinine",
     "17861-6": "calcium",
+    "2000-8": "calcium",
     "2345-7": "glucose",
     "2339-0": "glucose",
     "1975-2": "bilirubin",

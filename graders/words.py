@@ -76,16 +76,18 @@ def _content(
     """(passes, also, fails, partial) by the checkpoint's grader."""
     if checkpoint.grader == "judge" and checkpoint.rubric:
         rubric = checkpoint.rubric
-        return [f"{rubric.passed} (in {checkpoint.file})"], [], [rubric.fail], rubric.partial or ""
+        return [f"{rubric.passed} (in {file_words(checkpoint.file)})"], [], [rubric.fail], rubric.partial or ""
     if checkpoint.grader == "hybrid" and checkpoint.extract:
-        within = _number(checkpoint.tolerance) if checkpoint.tolerance else ""
+        within = f"{checkpoint.tolerance:g}" if checkpoint.tolerance else ""
         unit = f" {checkpoint.unit}" if checkpoint.unit else ""
         margin = f"within {within}{unit} of" if within else "equal to"
+        file = file_words(checkpoint.extract.file)
         value = truth_words(checkpoint.truth or "", code)
+        off = "further off" if within else "off"
         return (
-            [f"{checkpoint.extract.file} states {value}, {margin} what the chart gives"],
+            [f"the file {file} states {value}, {margin} what the chart gives"],
             [],
-            [f"no such value in {checkpoint.extract.file}, or a value {'further' if within else 'that is'} off"],
+            [f"no such value in {file}, or one that is {off}"],
             "",
         )
     return _code_content(checkpoint, authority, code, records)
@@ -118,8 +120,10 @@ def _code_content(
     if checkpoint.seen:
         facts = [fact_words(fact, records) for fact in checkpoint.seen]
         also.append(f"the agent was shown {'all of: ' if len(facts) > 1 else ''}{'; '.join(facts)}")
-        fails.append("none of these facts was in a result that the agent was shown")
-        partial = "Only some of these facts were shown." if len(facts) > 1 else ""
+        several = len(facts) > 1
+        lost = "none of these facts was" if several else "this was not"
+        fails.append(f"{lost} in a result that the agent was shown")
+        partial = "Only some of these facts were shown." if several else ""
     if checkpoint.function:
         said = function_words(checkpoint.function, code)
         also.append(said or f"the check “{checkpoint.function.replace('_', ' ')}” in checkpoints.py holds")
@@ -215,7 +219,7 @@ def _common_parts(row: OrderRow) -> list[str]:
 
 def must_not_words(row: MustNotRow) -> str:
     """What must not be ordered, and what makes it right after all."""
-    said = order_words(row, row.type or "MedicationRequest")
+    said = f"{order_words(row, row.type or 'MedicationRequest')}, ordered or recommended"
     if row.unless:
         said += f" — unless there is {order_words(row.unless, row.unless.type or 'MedicationRequest')}"
     return said
@@ -300,7 +304,8 @@ def source_words(source: Source) -> str:
     """ "ACC/AHA 2023, section 6.3, strength 1 (not yet verified)"."""
     said = f"{source.org} {source.year}"
     said += f", {source.title}" if source.title else ""
-    said += f", section {source.section}" if source.section else ""
+    numbered = re.match(r"\d+(?:\.\d+)*(?![\d:])", source.section)
+    said += f", {'section ' if numbered else ''}{source.section}" if source.section else ""
     said += f", strength {source.strength}" if source.strength else ""
     said += f", superseded by {source.superseded_by}" if source.superseded_by else ""
     return said if source.verified else f"{said} (not yet verified)"
@@ -315,6 +320,11 @@ def fact_words(fact: str, records: Records | None = None) -> str:
     resource = records.get(ref) if records is not None else None
     named = f"{describe(resource)} ({ref})" if resource is not None else ref
     return f"“{quote}” in {named}" if quote else named
+
+
+def file_words(path: str | None) -> str:
+    """A deliverable by its name alone."""
+    return (path or "").rsplit("/", 1)[-1]
 
 
 def function_words(name: str, code: str | None) -> str:
@@ -344,10 +354,6 @@ def _several(value: Item | tuple[Item, ...]) -> tuple[Item, ...]:
 
 def _either(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _number(value: float | None) -> str:
-    return f"{value:g}" if value is not None else ""
 
 
 def _sentence_case(text: str) -> str:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from graders.describe import describe
 from graders.words import harm_words, must_not_words, order_words, plain_words, source_words
 from tasks.declarations import Checkpoint, Harm, MustNotRow, OrderRow, Source
+from tasks.fhir.resources import Resource
 from tasks.package import Task
 
 ROWS: list[tuple[str, dict[str, Any], str, str]] = [
@@ -200,8 +202,8 @@ def test_an_order_fails_with_what_its_declaration_checks_and_with_what_must_not_
         "No such order, or one with another drug, dose, frequency or route",
         "Only a draft, a cancelled or stopped order, one for another patient, or only a mention in the note",
         "A second order of the same kind",
-        "Any GLP-1 RA — unless there is semaglutide",
-        "X at more than 700 mg a day",
+        "Any GLP-1 RA, ordered or recommended — unless there is semaglutide",
+        "X at more than 700 mg a day, ordered or recommended",
     )  # fmt: skip
 
 
@@ -215,7 +217,7 @@ def test_alternatives_are_marked_as_such() -> None:
 def test_what_must_not_be_alone_passes_by_its_absence() -> None:
     words = plain_words(checkpoint(must_not=({"class": "NSAID"},)))
     assert words.passes == ("None of what is listed under “Fails with” is there",)
-    assert words.fails == ("Any NSAID",)
+    assert words.fails == ("Any NSAID, ordered or recommended",)
 
 
 def test_a_followup_stands_beside_the_order() -> None:
@@ -229,7 +231,7 @@ def test_a_followup_stands_beside_the_order() -> None:
 def test_facts_are_named_by_what_they_say(tiny_task: Task) -> None:
     words = plain_words(tiny_task.checkpoints[0], records=tiny_task.chart)
     assert words.rests_on == (
-        "Creatinine [Mass/volume] in Serum or Plasma 1.1 mg/dL, Mar 3, 2025 (Observation/o-creatinine)",
+        "Creatinine in Serum or Plasma 1.1 mg/dL, Mar 3, 2025 (Observation/o-creatinine)",
         "“stopped warfarin” in Progress note, Sep 11, 2024 (DocumentReference/n-1)",
     )
     assert words.passes[0].startswith("The agent was shown all of: Creatinine")
@@ -256,7 +258,7 @@ def test_a_hybrid_checkpoint_says_value_file_and_tolerance() -> None:
         )
     )
     assert words.passes == (
-        "/workspace/output/reply.md states the eGFR by CKD-EPI 2021 from the latest creatinine,"
+        "The file reply.md states the eGFR by CKD-EPI 2021 from the latest creatinine,"
         " within 2 mL/min/1.73m2 of what the chart gives",
     )
 
@@ -267,7 +269,7 @@ def test_a_judged_checkpoint_gives_its_rubric() -> None:
             grader="judge", file="/workspace/output/n.md", rubric={"pass": "All.", "partial": "Some.", "fail": "None."}
         )
     )
-    assert (words.passes, words.partial, words.fails) == (("All. (in /workspace/output/n.md)",), "Some.", ("None.",))
+    assert (words.passes, words.partial, words.fails) == (("All. (in n.md)",), "Some.", ("None.",))
 
 
 @pytest.mark.parametrize(
@@ -291,4 +293,27 @@ def test_a_source_that_nobody_has_read_says_so() -> None:
 
 def test_unless_names_the_kind_of_order_that_excuses() -> None:
     row = MustNotRow.model_validate({"class": "NSAID", "unless": {"type": "ServiceRequest", "referral": "nephrology"}})
-    assert must_not_words(row) == "any NSAID — unless there is referral to nephrology"
+    assert must_not_words(row) == "any NSAID, ordered or recommended — unless there is referral to nephrology"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"resourceType": "Patient", "gender": "male", "birthDate": "1956-08-02"}, "patient, male, born Aug 2, 1956"),
+        (
+            {
+                "resourceType": "MedicationRequest",
+                "status": "stopped",
+                "medicationCodeableConcept": {"text": "warfarin"},
+            },
+            "warfarin (stopped)",
+        ),
+        (
+            {"resourceType": "Observation", "code": {"text": "Urine culture"}, "valueString": "no growth"},
+            "Urine culture no growth",
+        ),
+        ({"resourceType": "Basic"}, "Basic"),
+    ],
+)
+def test_a_resource_in_a_few_words(body: dict[str, Any], words: str) -> None:
+    assert describe(Resource.from_body({**body, "id": "x"})) == words
