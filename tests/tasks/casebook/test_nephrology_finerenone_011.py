@@ -164,7 +164,7 @@ def test_the_truth_is_the_latest_creatinine_in_either_unit(task: Task) -> None:
 DECLINED = [
     "Do not restart empagliflozin: he had euglycemic DKA on it in August 2024.",
     "SGLT2i: contraindicated for him. Outside hospital record 8/2024 shows euglycaemic ketoacidosis (pH 7.14).",
-    "## SGLT2 inhibitor\nNo re-challenge.\nEmpagliflozin stays off for good; the discharge summary documents severe euDKA.",
+    "## SGLT2 inhibitor\nNo re-challenge.\nEmpagliflozin stays off for good; the outside summary says severe euDKA.",
     "| SGLT2 inhibitor | No, avoid | prior euglycemic DKA on empagliflozin, 08/2024 |",
     "Avoid Jardiance and the whole SGLT-2 class permanently (history of ketoacidosis while on empagliflozin).",
     "He was admitted in August 2024 with euglycemic ketoacidosis.\n\nSo I would not use an SGLT2 inhibitor again.",
