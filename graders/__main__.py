@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
+from graders.planned import PlannedSource
 from tasks.errors import UsageError, WorkbenchError
-from tasks.package import SUITE, FolderSource
+from tasks.package import FolderSource
 from tasks.stored import Batch, StoredTrial
 from tasks.workspace import Workspace
 
@@ -22,9 +23,9 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
-TasksFolder = Annotated[
+Suite = Annotated[
     Path | None,
-    typer.Option("--tasks", help="A folder of task packages. Default: the bundled suite.", show_default=False),
+    typer.Option(help="A folder of tasks. Default: where the batch's plan found them.", show_default=False),
 ]
 
 
@@ -66,48 +67,24 @@ def regrade(
     what: Annotated[
         str, typer.Argument(help="A batch (name or folder), or a trial: BATCH/TASK/AGENT/RUN or its folder.")
     ],
-    tasks: TasksFolder = None,
+    suite: Suite = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change; append nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Grade stored trials again from the disk; append what is new and list which verdicts changed and why."""
-    from graders.regrade import Regraded
-    from graders.regrade import regrade as grade_again
+    from graders import regrade as again
 
     with _reported():
-        source = FolderSource(tasks) if tasks else SUITE
-        known = set(source.list())
-        done: list[Regraded] = []
-        loaded = {}
-        for trial in _trials(what):
-            if trial.key.task not in known:
-                done.append(Regraded(trial.key, skipped="there is no such task"))
-                continue
-            if trial.key.task not in loaded:
-                loaded[trial.key.task] = source.load(trial.key.task)
-            done.append(grade_again(trial, loaded[trial.key.task], dry_run=dry_run))
-    if as_json:
-        typer.echo(json.dumps([_regraded_json(one) for one in done], ensure_ascii=False, indent=1))
-        return
-    for one in done:
-        name = f"{one.key.task} / {one.key.agent} / run {one.key.run}"
-        if one.skipped:
-            typer.echo(f"{name}: skipped, {one.skipped}")
-        for change in sorted(one.changes, key=lambda change: not change.flips):
-            before = change.before.result if change.before else "no verdict"
-            typer.echo(f"{name}: {change.checkpoint} {before} -> {change.after.result} ({change.why})")
-            typer.echo(f"    {change.after.reason}")
-    graded = [one for one in done if not one.skipped]
-    verdicts = sum(len(one.verdicts) for one in graded)
-    flips = sum(change.flips for one in graded for change in one.changes)
-    verb = "would change" if dry_run else "changed"
-    typer.echo(f"{len(graded)} trials, {verdicts} verdicts; {flips} {verb}; {len(done) - len(graded)} skipped")
+        batch, trials = _trials(what)
+        source = FolderSource(suite) if suite else PlannedSource(batch)
+        done = again.regrade_all(trials, source, dry_run=dry_run)
+    typer.echo(again.as_json(done) if as_json else again.as_text(done, dry_run=dry_run))
 
 
 @app.command()
 def report(
     batches: Annotated[list[str], typer.Argument(help="Batches: names in the workspace, or folders.")],
-    tasks: TasksFolder = None,
+    suite: Suite = None,
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
@@ -117,7 +94,7 @@ def report(
     with _reported():
         if as_json and as_csv:
             raise UsageError("--json and --csv exclude each other.", remedy="Give one of them.")
-        source = FolderSource(tasks) if tasks else SUITE
+        source = FolderSource(suite) if suite else None
         opened = [_batch(name) for name in batches]
         if as_csv:
             typer.echo(reports.report(opened, source).to_csv(index=False), nl=False)
@@ -147,30 +124,6 @@ def tables(
             typer.echo(clinical.render(name))
 
 
-def _regraded_json(one: object) -> dict[str, object]:
-    from graders.regrade import Regraded
-
-    assert isinstance(one, Regraded)
-    return {
-        "task": one.key.task,
-        "agent": one.key.agent,
-        "run": one.key.run,
-        "attempt": one.key.attempt,
-        "skipped": one.skipped,
-        "verdicts": [verdict.model_dump(mode="json") for verdict in one.verdicts],
-        "changes": [
-            {
-                "checkpoint": change.checkpoint,
-                "before": change.before.result if change.before else None,
-                "after": change.after.result,
-                "why": change.why,
-                "reason": change.after.reason,
-            }
-            for change in one.changes
-        ],
-    }
-
-
 def _batch(name: str) -> Batch:
     """A batch by its folder, or by its name in the workspace. Raises UsageError where there is none."""
     folder = Path(name)
@@ -179,21 +132,24 @@ def _batch(name: str) -> Batch:
     return Batch.open(Workspace.find().runs, name)
 
 
-def _trials(what: str) -> list[StoredTrial]:
-    """The trials of a batch, or the one that is named. Raises UsageError where there is none."""
+def _trials(what: str) -> tuple[Batch, list[StoredTrial]]:
+    """The trials of a batch, or the one that is named, with the batch. Raises UsageError where there is none."""
     folder = Path(what)
     if (folder / "trajectory.jsonl").is_file():
-        attempts = Batch(folder.resolve().parents[4]).attempts()
-        found = [trial for trial in attempts if trial.path.resolve() == folder.resolve()]
-    elif "/" in what and not folder.is_dir():
-        batch, task, *agent, run = what.split("/")
-        key = (task, "/".join(agent), run)
-        found = [t for t in _batch(batch).trials() if (t.key.task, t.key.agent, str(t.key.run)) == key]
+        here = folder.resolve()
+        batch = Batch(here.parents[4])
+        found = [trial for trial in batch.attempts() if trial.path.resolve() == here]
+    elif folder.is_dir() or what.count("/") < 3:
+        batch = _batch(what)
+        return batch, batch.trials()
     else:
-        return _batch(what).trials()
+        name, task, *agent, run = what.split("/")
+        batch = _batch(name)
+        key = (task, "/".join(agent), run)
+        found = [trial for trial in batch.trials() if (trial.key.task, trial.key.agent, str(trial.key.run)) == key]
     if not found:
         raise UsageError(f"there is no trial {what}.", remedy="Name it BATCH/TASK/AGENT/RUN.")
-    return found
+    return batch, found
 
 
 if __name__ == "__main__":

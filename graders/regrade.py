@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from graders.evidence import Evidence
 from graders.grade import grade
 from graders.score import deciding_verdicts
+from tasks.errors import WorkbenchError
+from tasks.package import Task, TaskSource
 from tasks.stored import StoredTrial
 from tasks.trials import OUTCOMES, TrialKey, Verdict
-
-if TYPE_CHECKING:
-    from tasks.package import Task
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,76 @@ def regrade(trial: StoredTrial, task: Task, *, at: datetime | None = None, dry_r
     if not dry_run:
         trial.add_verdicts(change.after for change in changes)
     return Regraded(trial.key, tuple(fresh), changes)
+
+
+def regrade_all(trials: Iterable[StoredTrial], source: TaskSource, *, dry_run: bool = False) -> list[Regraded]:
+    """Regrade trials of several tasks; one whose task cannot be loaded is skipped with the reason."""
+    loaded: dict[str, Task | str] = {}
+    done = []
+    for trial in trials:
+        id = trial.key.task
+        if id not in loaded:
+            try:
+                loaded[id] = source.load(id)
+            except WorkbenchError as fault:
+                loaded[id] = str(fault)
+        task = loaded[id]
+        done.append(
+            Regraded(trial.key, skipped=f"the task cannot be loaded: {task}")
+            if isinstance(task, str)
+            else regrade(trial, task, dry_run=dry_run)
+        )
+    return done
+
+
+def as_text(done: Sequence[Regraded], *, dry_run: bool = False) -> str:
+    """What changed, a checkpoint at a time, then the counts. Verdicts that only restate a result are counted alone."""
+    lines = []
+    restated: Counter[str] = Counter()
+    for one in done:
+        name = f"{one.key.task} / {one.key.agent} / run {one.key.run}"
+        if one.skipped:
+            lines.append(f"{name}: skipped, {one.skipped}")
+        for change in one.changes:
+            if change.flips:
+                before = change.before.result if change.before else "no verdict"
+                lines += [f"{name}: {change.checkpoint} {before} -> {change.after.result} ({change.why})"]
+                lines += [f"    {change.after.reason}"]
+            else:
+                restated[change.why] += 1
+    lines += [f"{number} verdicts with the same result: {why}" for why, number in restated.items()]
+    graded = [one for one in done if not one.skipped]
+    verdicts = sum(len(one.verdicts) for one in graded)
+    flips = sum(change.flips for one in graded for change in one.changes)
+    verb = "would change" if dry_run else "changed"
+    lines.append(f"{len(graded)} trials, {verdicts} verdicts; {flips} {verb}; {len(done) - len(graded)} skipped")
+    return "\n".join(lines)
+
+
+def as_json(done: Sequence[Regraded]) -> str:
+    """The same for a script: trials with all verdicts and the changes."""
+    return json.dumps(
+        [
+            {
+                **one.key.model_dump(),
+                "skipped": one.skipped,
+                "verdicts": [verdict.model_dump(mode="json") for verdict in one.verdicts],
+                "changes": [
+                    {
+                        "checkpoint": change.checkpoint,
+                        "before": change.before.result if change.before else None,
+                        "after": change.after.result,
+                        "why": change.why,
+                        "reason": change.after.reason,
+                    }
+                    for change in one.changes
+                ],
+            }
+            for one in done
+        ],
+        ensure_ascii=False,
+        indent=1,
+    )
 
 
 def same(before: Verdict | None, after: Verdict) -> bool:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from graders.planned import PlannedSource
 from graders.score import TaskResult, task_result
 from tasks.errors import WorkbenchError
 from tasks.package import Task, TaskSource
@@ -46,23 +48,26 @@ class TrialRow:
     note: str
 
 
-def trial_rows(batches: Iterable[Batch], source: TaskSource) -> list[TrialRow]:
-    """One row a trial (its last attempt), in the order of batches, tasks, agents, runs. Raises nothing of a task's:
-    one that cannot be loaded leaves its trials ungraded, with the reason as the note."""
-    load = _loader(source)
-    return [_row(batch, trial, load(trial.key.task)) for batch in batches for trial in batch.trials()]
+def trial_rows(batches: Iterable[Batch], source: TaskSource | None = None) -> list[TrialRow]:
+    """One row a trial (its last attempt), in the order of batches, tasks, agents, runs.
+
+    `source`: where the tasks are; by default where each batch's plan found them. A task that cannot be loaded leaves
+    its trials ungraded, with the reason as the note.
+    """
+    rows = []
+    for batch in batches:
+        load = _loader(source or PlannedSource(batch))
+        rows += [_row(batch, trial, load(trial.key.task)) for trial in batch.trials()]
+    return rows
 
 
 def _loader(source: TaskSource) -> Callable[[str], Task | str]:
-    known: dict[str, Task | str] = {}
-
+    @cache
     def load(id: str) -> Task | str:
-        if id not in known:
-            try:
-                known[id] = source.load(id)
-            except WorkbenchError as fault:
-                known[id] = str(fault)
-        return known[id]
+        try:
+            return source.load(id)
+        except WorkbenchError as fault:
+            return str(fault)
 
     return load
 
@@ -104,7 +109,7 @@ def _scored(trial: StoredTrial, outcome: TrialOutcome, task: Task | str) -> tupl
     return None, "", "the task has changed since; run again"
 
 
-def report(batches: Sequence[Batch], source: TaskSource) -> pd.DataFrame:
+def report(batches: Sequence[Batch], source: TaskSource | None = None) -> pd.DataFrame:
     """Tasks x agents: one row for each (task, agent, digests) with its counts and rates.
 
     Columns: task, agent, draft, attempted, graded, ungraded, invalid, open, passed, pass_rate, strict_rate,

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from graders.__main__ import app
 from tasks.package import Task
+from tasks.stored import Batch
 from tasks.trials import Outcome
 from tasks.workspace import Workspace
 from tests.graders.trials import apixaban, stored
@@ -21,7 +22,7 @@ run = CliRunner().invoke
 def test_regrade_then_report_by_name(tiny_task: Task, tiny_package: Path, workspace: Workspace) -> None:
     stored(workspace.runs, tiny_task, files={"reply.md": REPLY})
     stored(workspace.runs, tiny_task, run=2, outcome=Outcome.environment_error)
-    tasks = ["--tasks", str(tiny_package.parent)]
+    tasks = ["--suite", str(tiny_package.parent)]
     first = run(app, ["regrade", "b1", *tasks])
     assert first.exit_code == 0, first.output
     assert "cp1 no verdict -> fail (not graded before)" in first.output
@@ -44,7 +45,7 @@ def test_one_trial_is_regraded_by_folder_or_name(
     trial = stored(workspace.runs, tiny_task, agent="anthropic/claude-x")
     stored(workspace.runs, tiny_task, agent="anthropic/claude-x", run=2)
     name = str(trial.path) if folder else f"b1/{tiny_task.id}/anthropic/claude-x/1"
-    shown = run(app, ["regrade", name, "--json", "--tasks", str(tiny_package.parent)])
+    shown = run(app, ["regrade", name, "--json", "--suite", str(tiny_package.parent)])
     assert shown.exit_code == 0, shown.output
     (one,) = json.loads(shown.output)
     assert (one["agent"], one["run"], len(one["verdicts"])) == ("anthropic/claude-x", 1, 3)
@@ -53,8 +54,8 @@ def test_one_trial_is_regraded_by_folder_or_name(
 def test_a_trial_of_a_task_that_is_not_there_is_skipped(tiny_task: Task, workspace: Workspace, tmp_path: Path) -> None:
     stored(workspace.runs, tiny_task)
     (tmp_path / "none").mkdir()
-    shown = run(app, ["regrade", "b1", "--tasks", str(tmp_path / "none")])
-    assert (shown.exit_code, "skipped, there is no such task" in shown.output) == (0, True)
+    shown = run(app, ["regrade", "b1", "--suite", str(tmp_path / "none")])
+    assert (shown.exit_code, "skipped, the task cannot be loaded" in shown.output) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,24 @@ def test_tables_are_listed_and_shown_with_their_sources() -> None:
     assert "ingredients" in listed.output
     assert "[" in run(app, ["tables", "routes"]).output
     assert "routes" in json.loads(run(app, ["tables", "routes", "--json"]).output)
+
+
+def test_without_a_suite_the_tasks_are_where_the_plan_found_them(
+    tiny_task: Task, tiny_package: Path, workspace: Workspace
+) -> None:
+    stored(workspace.runs, tiny_task)
+    Batch(workspace.runs / "b1").add_plan({"kind": "planned", "task": tiny_task.id, "folder": str(tiny_package)})
+    assert "3 verdicts; 3 changed; 0 skipped" in run(app, ["regrade", "b1"]).output
+    (cell,) = json.loads(run(app, ["report", "b1", "--json"]).output)
+    assert cell["notes"] == ""
+
+
+def test_a_batch_without_a_plan_leaves_its_trials_ungraded_with_the_reason(
+    tiny_task: Task, workspace: Workspace
+) -> None:
+    stored(workspace.runs, tiny_task)
+    (cell,) = json.loads(run(app, ["report", "b1", "--json"]).output)
+    assert (cell["ungraded"], "cannot be loaded" in cell["notes"]) == (1, True)
 
 
 # ---- match ----------------------------------------------------------------------------------------------------------
