@@ -78,7 +78,8 @@ def select(resources: Iterable[Resource], patient: str) -> Selection:
     by_ref = {resource.ref: resource for resource in resources}
     if patient not in by_ref:
         there = [ref.partition("/")[2] for ref in by_ref if ref.startswith("Patient/")]
-        some = f"Patients there: {', '.join(there[:10])}{' ...' if len(there) > 10 else ''}." if there else ""
+        more = f" and {len(there) - 10} more" if len(there) > 10 else ""
+        some = f"Patients there: {', '.join(there[:10])}{more}." if there else ""
         raise UsageError("This record has no such patient.", where=patient, remedy=some or "It has no patient at all.")
     targets = {
         ref: [to for _, target in references(resource.body) if (to := leads_to(target))]
