@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec
+from urllib.parse import urlencode
 
 import streamlit as st
 
 from review_ui import failure, theme
 from review_ui.catalog import TaskRow, fingerprint, read
+from review_ui.chartview import ChartView
 from review_ui.markup import Markup, join, tag
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import SUITE, FolderSource, Task
 
+P = ParamSpec("P")
 PAGES = Path(__file__).parent / "pages"
 
 
@@ -56,23 +61,36 @@ def serve() -> None:
     ]
     page = st.navigation(pages, position="top")
     st.html(theme.style())
+    _guarded(page.run)
+
+
+def _guarded(draw: Callable[[], None]) -> None:
+    """Draw; where that fails, say so with an id. Nothing of the error's text that may quote a chart is shown."""
     try:
-        page.run()
+        draw()
     except UsageError as error:
         show(notice("This is not here.", str(error)))
         st.page_link(path("home.py"), label="Back to the tasks", icon=":material/arrow_back:")
     except WorkbenchError as error:
-        mark = failure.record(error)
-        show(notice(f"This page stopped. Error {mark}.", str(error)))
+        show(notice(f"This page stopped. Error {failure.record(error)}.", str(error)))
     except Exception as error:  # noqa: BLE001 (the last line before a reader: an id, never the message)
-        mark = failure.record(error)
         show(
             notice(
-                f"This page stopped. Error {mark}.",
+                f"This page stopped. Error {failure.record(error)}.",
                 "Nothing that was saved is lost. Reload the page; if it stops again, give this number to whoever looks "
                 "after the workbench: the log has the details under it.",
             )
         )
+
+
+def part(draw: Callable[P, None]) -> Callable[P, None]:
+    """A part of a page that is drawn again by itself, and that fails by itself (Streamlit runs it outside `serve`)."""
+
+    @wraps(draw)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        _guarded(lambda: draw(*args, **kwargs))
+
+    return st.fragment(guarded)
 
 
 def show(markup: Markup) -> None:
@@ -122,6 +140,20 @@ def task(task_id: str) -> Task:
     return _task(str(place.root), task_id, fingerprint(place.root / task_id))
 
 
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _chart_view(root: str, task_id: str, state: object) -> ChartView:
+    found = _task(root, task_id, state)
+    if found.meta.context is None:
+        raise UsageError("this draft names no patient.", where=task_id)
+    return ChartView(found.chart, found.meta.context.patient, found.meta.context.now)
+
+
+def chart_view(task: Task) -> ChartView:
+    """The task's chart at its clock, read once for as long as the task's files stay the same."""
+    place = source()
+    return _chart_view(str(place.root), task.id, fingerprint(place.root / task.id))
+
+
 def rows() -> list[TaskRow]:
     """A row for every task of the source."""
     place = source()
@@ -135,8 +167,6 @@ def asked(name: str) -> str:
 
 def link(page: str, **parameters: str) -> str:
     """The address of a page of this app with its parameters: what a deep link points to."""
-    from urllib.parse import urlencode
-
     query = urlencode(parameters)
     return f"/{page}?{query}" if query else f"/{page}"
 

@@ -1,16 +1,18 @@
-"""Task: what the agent is asked, what it is graded on, and what the answer may look like."""
+"""Task: the chart that the agent reads, what it is asked, and what it is graded on."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from graders.words import plain_words
-from review_ui import checkpoints, frame, prose, theme
-from review_ui.markup import tag
+from review_ui import chart_sections, checkpoints, frame, prose, theme
+from review_ui.chartview import ChartView
+from review_ui.markup import Markup, tag
+from tasks.declarations import Checkpoint
 from tasks.package import Task
 
 AUTHORITY = {"orders": "Acts by: orders", "pends": "Acts by: pended orders", "recommends": "Acts by: recommendation"}
-VIEWS = {"checkpoints": "Question and checkpoints", "plans": "Reference plans", "files": "Files"}
+CHART, CHECKPOINTS, RECORD, PLANS = "Chart", "Checkpoints", "Every resource", "Reference plans"
 
 
 def clock(task: Task) -> str:
@@ -18,8 +20,7 @@ def clock(task: Task) -> str:
     context = task.meta.context
     if context is None or context.now is None:
         return ""
-    now = context.now
-    return f"{now.day} {now:%b %Y, %H:%M}"
+    return f"{context.now:%-d %b %Y, %H:%M}"
 
 
 def header(task: Task) -> None:
@@ -45,10 +46,31 @@ def header(task: Task) -> None:
     )
 
 
-def question(task: Task) -> None:
+def question(task: Task, quote: str = "", *, wide: bool = False) -> None:
     """The instruction, as the agent reads it."""
     frame.show(theme.section("What the agent is asked", "the whole instruction; nothing else of the task reaches it"))
-    frame.show(prose.formatted(task.instruction))
+    words = prose.formatted(task.instruction, prose.find(task.instruction, quote))
+    frame.show(tag("div", words, cls="question wide" if wide else "question"))
+
+
+def place(task: Task, entry: str, words: str) -> Markup:
+    """The link from a fact that a checkpoint rests on to its place in the chart or the instruction."""
+    ref, _, quote = entry.partition("#")
+    quote = quote.strip().strip('"')
+    view = CHECKPOINTS if ref == "instruction" else RECORD
+    return tag("a", words, href=frame.link("task", id=task.id, view=view, at=ref, quote=quote))
+
+
+def in_words(task: Task, checkpoint: Checkpoint, number: int) -> Markup:
+    """One checkpoint in plain words."""
+    words = plain_words(
+        checkpoint,
+        authority=task.meta.context.authority if task.meta.context else None,
+        code=task.code,
+        records=task.chart,
+    )
+    links = [place(task, entry, fact) for entry, fact in zip(checkpoint.rests_on, words.rests_on, strict=True)]
+    return checkpoints.card(number, checkpoint, words, links)
 
 
 def grading(task: Task) -> None:
@@ -59,13 +81,7 @@ def grading(task: Task) -> None:
         frame.show(tag("p", "This draft has no checkpoints yet.", cls="empty"))
     toml = task.files["checkpoints.toml"].decode("utf-8") if "checkpoints.toml" in task.files else ""
     for number, checkpoint in enumerate(task.checkpoints, start=1):
-        words = plain_words(
-            checkpoint,
-            authority=task.meta.context.authority if task.meta.context else None,
-            code=task.code,
-            records=task.chart,
-        )
-        frame.show(checkpoints.card(number, checkpoint, words, [tag("span", fact) for fact in words.rests_on]))
+        frame.show(in_words(task, checkpoint, number))
         with st.expander("How it is written", key=f"written-{checkpoint.id}", type="compact"):
             st.code(checkpoints.declaration(toml, checkpoint.id), language="toml", wrap_lines=True)
     if task.code:
@@ -73,16 +89,78 @@ def grading(task: Task) -> None:
             st.code(task.code, language="python", wrap_lines=True)
 
 
+def chart(view: ChartView, task: Task) -> None:
+    """The chart, in the order in which it is read."""
+    question(task, wide=True)
+    chart_sections.facts_strip(view)
+    chart_sections.times(view)
+    chart_sections.problems_and_gaps(view)
+    chart_sections.labs(view, frame.asked("at"))
+    chart_sections.notes(view)
+
+
+def record(view: ChartView) -> None:
+    """One resource, if asked for, above the list of every resource."""
+    at = frame.asked("at")
+    if at and at != "instruction":
+        with st.container(border=True, key="record"):
+            chart_sections.record_card(view, at, frame.asked("quote"))
+            if st.button("Close", icon=":material/close:"):
+                st.query_params.pop("at", None)
+                st.query_params.pop("quote", None)
+                st.rerun()
+    chart_sections.every_resource(view)
+
+
+def plans(task: Task) -> None:
+    """The reference plans: what they do, and what they write."""
+    if not task.plans:
+        frame.show(tag("p", "This draft has no reference plan yet.", cls="empty"))
+    for plan in task.plans.values():
+        frame.show(theme.section(f"Plan: {plan.name}", f"{len(plan.actions)} tool calls"))
+        rows = [
+            tag(
+                "div",
+                tag("span", f"{number}", cls="no"),
+                tag("span", action.tool.removeprefix("fhir_").replace("_", " "), cls="b"),
+                tag("span", ", ".join(f"{key}: {value}" for key, value in action.arguments.items()), cls="sm mute"),
+                cls="step-row",
+            )
+            for number, action in enumerate(plan.actions, start=1)
+        ]
+        frame.show(tag("div", *rows, cls="rows"))
+        for name, data in plan.files.items():
+            frame.show(tag("div", tag("p", name, cls="b sm"), prose.formatted(data.decode("utf-8")), cls="card"))
+
+
 def page() -> None:
     """Draw the page."""
     task = frame.task(frame.asked("id"))
     st.page_link(frame.path("home.py"), label="All tasks", icon=":material/arrow_back:")
     header(task)
-    left, right = st.columns([1.1, 1], gap="large")
-    with left:
+    chosen = st.segmented_control(
+        "What to show", [CHART, CHECKPOINTS, RECORD, PLANS], default=CHART, required=True, key="view",
+        bind="query-params", label_visibility="collapsed",
+    )  # fmt: skip
+    if chosen == CHECKPOINTS:
+        left, right = st.columns([1, 1.25], gap="large")
+        with left:
+            question(task, frame.asked("quote") if frame.asked("at") == "instruction" else "")
+        with right:
+            grading(task)
+    elif chosen == PLANS:
+        plans(task)
+    elif task.meta.context is None:
         question(task)
-    with right:
-        grading(task)
+        frame.show(
+            frame.notice("No patient yet.", "This draft does not name its patient, so its chart cannot be shown.")
+        )
+    else:
+        view = frame.chart_view(task)
+        if chosen == RECORD:
+            record(view)
+        else:
+            chart(view, task)
 
 
 page()
