@@ -282,3 +282,19 @@ def test_a_glp1_agonist_is_weighed_with_the_eyes_in_mind(task: Task, note: str, 
 )
 def test_losartan_is_not_stopped_by_the_note(task: Task, note: str, result: str) -> None:
     assert call(task, "losartan_is_kept", note).result == result
+
+
+# ---- what is said about the case --------------------------------------------------------------------------------------
+
+
+def test_the_page_for_reviewers_gives_the_figures_of_the_chart(task: Task) -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "bundled-tasks.md").read_text("utf-8")
+    counts = task.chart.types
+    assert (
+        f"{len(task.chart):,} resources over seven years: {counts['DocumentReference']} notes, two laboratories, "
+        f"{counts['Encounter']} encounters."
+    ) in page
+    for ref in re.findall(r"`((?:Observation|DocumentReference)/[a-z0-9-]+)`", page):
+        assert task.chart.get(ref) is not None, ref
+    for checkpoint in task.checkpoints:
+        assert f"\n| {checkpoint.id.removeprefix('cp')} " in page
