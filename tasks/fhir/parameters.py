@@ -60,7 +60,7 @@ def _table() -> dict[str, Any]:
 
 def codes(type: str) -> list[str]:
     """The names of every parameter that a type can be searched by. Raises SearchError for an unknown type."""
-    return sorted(_of(type))
+    return [code for code, (kind, _, _) in _of(type).items() if kind != "composite" or _components(type, code)]
 
 
 def _of(type: str) -> dict[str, Any]:
@@ -82,14 +82,19 @@ def parameter(type: str, code: str) -> Parameter | None:
         targets = [target for target in targets if target in named] or sorted(named)
     components: tuple[Component, ...] = ()
     if kind == "composite":
-        parts = _COMPONENTS.get(f"{type}.{code}") or _COMPONENTS.get(code)
-        if parts is None:
+        parts = _components(type, code)
+        if not parts:
             return None
         components = tuple(
             Component(part, tuple(dict.fromkeys(w for i in sorted({w.type for w in walks}) for w in _from(path, i))))
             for part, path in parts
         )
     return Parameter(code, kind, walks, tuple(targets), components)
+
+
+def _components(type: str, code: str) -> tuple[tuple[str, str], ...]:
+    """(parameter type, expression) of each component; () for MolecularSequence's, which this engine does not have."""
+    return _COMPONENTS.get(f"{type}.{code}") or _COMPONENTS.get(code) or ()
 
 
 def _from(path: str, inside: str) -> tuple[Walk, ...]:

@@ -62,21 +62,18 @@ class Ids(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Rows that refer to a match of `key=value` among `types`."""
+    """Rows that refer by `parameter` to a resource that meets a condition: one condition a type it may be of."""
 
     parameter: Parameter
-    types: tuple[str, ...]
-    key: str
-    value: str
+    among: tuple[tuple[str, Condition], ...]
 
 
 class Has(NamedTuple):
-    """Rows that a match of `key=value` of type `type` refers to by `parameter`."""
+    """Rows that a resource of type `type`, which meets the condition, refers to by `parameter`."""
 
     type: str
     parameter: Parameter
-    key: str
-    value: str
+    condition: Condition
 
 
 Condition = Where | Missing | Ids | Chain | Has
@@ -197,9 +194,9 @@ def _include(type: str, key: str, name: str, modifier: str, value: str) -> Inclu
 def condition(type: str, key: str, value: str, base_url: str = "") -> Condition:
     """One `key=value` of a search as a condition on rows. Raises SearchError."""
     if key.startswith("_has:"):
-        return _has(type, key, value)
+        return _has(type, key, value, base_url)
     if "." in key:
-        return _chain(type, key, value)
+        return _chain(type, key, value, base_url)
     name, _, modifier = key.partition(":")
     parameter = parameters.required(type, name)
     if not value.strip():
@@ -220,7 +217,7 @@ def condition(type: str, key: str, value: str, base_url: str = "") -> Condition:
     return Where(parameter, tests, negate=modifier == "not")
 
 
-def _has(type: str, key: str, value: str) -> Has:
+def _has(type: str, key: str, value: str, base_url: str) -> Has:
     parts = key.split(":", 3)
     if len(parts) < 4 or parts[1] not in resource_types():
         raise _refused(type, key, "_has reads _has:Type:reference:parameter=value.")
@@ -228,11 +225,10 @@ def _has(type: str, key: str, value: str) -> Has:
     parameter = parameters.required(source, code)
     if parameter.type != "reference":
         raise _refused(type, key, f'"{code}" of {source} is not a reference.')
-    condition(source, rest, value)
-    return Has(source, parameter, rest, value)
+    return Has(source, parameter, condition(source, rest, value, base_url))
 
 
-def _chain(type: str, key: str, value: str) -> Chain:
+def _chain(type: str, key: str, value: str, base_url: str) -> Chain:
     head, _, rest = key.partition(".")
     name, _, target = head.partition(":")
     parameter = parameters.required(type, name)
@@ -240,18 +236,18 @@ def _chain(type: str, key: str, value: str) -> Chain:
         raise _refused(type, key, f"Invalid parameter chain: {name} is not a reference.")
     if target and (target not in resource_types() or (parameter.targets and target not in parameter.targets)):
         raise _refused(type, key, f"Invalid parameter chain: {name} does not lead to that type.")
-    fitting = []
-    last: SearchError | None = None
+    among: list[tuple[str, Condition]] = []
+    refusals: list[SearchError] = []
     for candidate in (target,) if target else parameter.targets:
         try:
-            condition(candidate, rest, value)
+            among.append((candidate, condition(candidate, rest, value, base_url)))
         except SearchError as error:
-            last = error if last is None or last.what.startswith(("Unknown", "Invalid")) else last
-        else:
-            fitting.append(candidate)
-    if not fitting:
-        raise _refused(type, key, f"Invalid parameter chain. {last.what if last else ''}".strip())
-    return Chain(parameter, tuple(fitting), rest, value)
+            refusals.append(error)
+    if not among:
+        # Of several refusals, one about the value says more than one about a name that other types do not have.
+        reason = next((error.what for error in refusals if not error.what.startswith("Unknown")), "")
+        raise _refused(type, key, f"Invalid parameter chain. {reason}".strip())
+    return Chain(parameter, tuple(among))
 
 
 def _split(text: str, mark: str, most: int = -1) -> list[str]:

@@ -152,14 +152,12 @@ class Searcher:
             return [self._with_ids(index, type, condition.ids) for index in self.indexes]
         if isinstance(condition, Chain):
             targets: set[str] = set()
-            for target in condition.types:
-                inner = query.condition(target, condition.key, condition.value)
+            for target, inner in condition.among:
                 targets |= self._refs(target, self._matches(target, [inner]))
             code = condition.parameter.code
             return [cast(LinkColumn, index.column(type, code)).to_any(targets) for index in self.indexes]
         if isinstance(condition, Has):
-            inner = query.condition(condition.type, condition.key, condition.value)
-            holders = self._matches(condition.type, [inner])
+            holders = self._matches(condition.type, [condition.condition])
             named: set[str] = set()
             for index, mask in zip(self.indexes, holders, strict=True):
                 column = cast(LinkColumn, index.column(condition.type, condition.parameter.code))
