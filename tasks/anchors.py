@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 INSTRUCTION = "instruction"
 _GRAMMAR = re.compile(
-    r"^(?P<ref>instruction|[A-Z][A-Za-z]{1,63}/[A-Za-z0-9.-]{1,64})(?:#\"(?P<quote>.+)\")?$", re.DOTALL | re.ASCII
+    r"^(?P<ref>instruction|[A-Z][A-Za-z]{1,63}/[A-Za-z0-9.-]{1,64})(?:#\"(?P<quote>.+)\")?\Z", re.DOTALL | re.ASCII
 )
 _TYPOGRAPHY = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00a0": " ", "\u2011": "-"})
 

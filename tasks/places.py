@@ -120,7 +120,7 @@ def _parts(dotted: str) -> tuple[str, ...]:
 
 
 def toml_line(source: str, location: Location) -> int | None:
-    """The line (1-based) of the deepest key of `location` that is written on a line of its own, or None.
+    """The first line (1-based) that is about as much of `location` as any line is, or None.
 
     Inline tables and arrays have the line of the key that holds them. Text inside multi-line strings is not read.
     """
@@ -150,8 +150,10 @@ def toml_line(source: str, location: Location) -> int | None:
         for mark in ('"""', "'''"):
             if line.count(mark) % 2:
                 fence = mark
-        if here and here == location[: len(here)] and len(here) > best[0]:
-            best = (len(here), number)
+        shared = next((n for n, pair in enumerate(zip(here, location, strict=False)) if pair[0] != pair[1]), None)
+        depth = min(len(here), len(location)) if shared is None else shared
+        if depth > best[0]:
+            best = (depth, number)
     return best[1]
 
 
@@ -184,8 +186,9 @@ def validated(model: type[Model], data: Any, path: str, *, source: str = "", lin
         found = []
         for location, detail in _told(model, data, error):
             row = line if line is not None else toml_line(source, location)
-            found.append(Fault(at(path, row), _sentence(model, location, detail)))
-        raise Misread(*_unions_joined(found)) from None
+            found.append((row or 0, Fault(at(path, row), _sentence(model, location, detail))))
+        in_order = [fault for _, fault in sorted(found, key=lambda row: row[0])]
+        raise Misread(*_unions_joined(in_order)) from None
 
 
 def _told(model: type[BaseModel], data: Any, error: ValidationError) -> list[tuple[Location, Any]]:
