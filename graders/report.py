@@ -3,11 +3,13 @@
 pass rate   = passed / graded
 strict rate = passed / attempted: invalid and ungraded trials count as not passed
 
-Trials of different digests stand in rows of their own and are never averaged.
+Trials of different digests, or run under different settings (tool profile, backend, limits), stand in rows of their
+own and are never averaged.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 #: The flag of an outcome that ran on an unreleased task.
 DRAFT_FLAG = "task is a draft"
 _SHORT = 8
+#: task, agent, agent_digest, grade_digest, settings
+Group = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class TrialRow:
     draft: bool
     agent_digest: str
     grade_digest: str
+    settings: str
     note: str
 
 
@@ -57,7 +62,10 @@ def trial_rows(batches: Iterable[Batch], source: TaskSource | None = None) -> li
     rows = []
     for batch in batches:
         load = _loader(source or PlannedSource(batch))
-        rows += [_row(batch, trial, load(trial.key.task)) for trial in batch.trials()]
+        planned = _settings(batch)
+        for trial in batch.trials():
+            settings = planned.get((trial.key.task, trial.key.agent), "")
+            rows.append(_row(batch, trial, load(trial.key.task), settings))
     return rows
 
 
@@ -72,7 +80,18 @@ def _loader(source: TaskSource) -> Callable[[str], Task | str]:
     return load
 
 
-def _row(batch: Batch, trial: StoredTrial, task: Task | str) -> TrialRow:
+def _settings(batch: Batch) -> dict[tuple[str, str], str]:
+    """(task, agent) -> the settings of its latest plan line as one text; a seed makes no other experiment."""
+    found = {}
+    for line in batch.plan():
+        settings = line.get("settings")
+        if line.get("kind") == "planned" and isinstance(settings, dict):
+            kept = {key: value for key, value in settings.items() if key != "seed"}
+            found[(str(line.get("task")), str(line.get("agent")))] = json.dumps(kept, sort_keys=True)
+    return found
+
+
+def _row(batch: Batch, trial: StoredTrial, task: Task | str, settings: str = "") -> TrialRow:
     outcome = trial.outcome
     state = outcome.outcome if outcome else Outcome.running
     rule = OUTCOMES[state]
@@ -91,6 +110,7 @@ def _row(batch: Batch, trial: StoredTrial, task: Task | str) -> TrialRow:
         draft=DRAFT_FLAG in outcome.flags if outcome else False,
         agent_digest=outcome.agent_digest if outcome else "",
         grade_digest=digest or (outcome.grade_digest if outcome else ""),
+        settings=settings,
         note=note,
     )
 
@@ -110,16 +130,17 @@ def _scored(trial: StoredTrial, outcome: TrialOutcome, task: Task | str) -> tupl
 
 
 def report(batches: Sequence[Batch], source: TaskSource | None = None) -> pd.DataFrame:
-    """Tasks x agents: one row for each (task, agent, digests) with its counts and rates.
+    """Tasks x agents: one row for each (task, agent, digests, settings) with its counts and rates.
 
     Columns: task, agent, draft, attempted, graded, ungraded, invalid, open, passed, pass_rate, strict_rate,
-    critical_passed, severe_harm_events, agent_digest, grade_digest, notes. A rate without a denominator is NaN.
+    critical_passed, severe_harm_events, agent_digest, grade_digest, profile, settings, notes. A rate without a
+    denominator is NaN.
     """
     import pandas as pd
 
-    return pd.DataFrame(
-        [asdict(cell) for cell in cells(trial_rows(batches, source))], columns=list(Cell.__annotations__)
-    )
+    rows = [asdict(cell) for cell in cells(trial_rows(batches, source))]
+    frame = pd.DataFrame(rows, columns=list(Cell.__annotations__))
+    return frame.astype({"pass_rate": float, "strict_rate": float})
 
 
 @dataclass(frozen=True)
@@ -141,19 +162,21 @@ class Cell:
     severe_harm_events: int
     agent_digest: str
     grade_digest: str
+    profile: str
+    settings: str
     notes: str
 
 
 def cells(rows: Iterable[TrialRow]) -> list[Cell]:
-    """The rows counted by (task, agent, digests), sorted. `open`: running or cancelled, so not attempted."""
-    groups: dict[tuple[str, str, str, str], list[TrialRow]] = {}
+    """The rows counted by (task, agent, digests, settings), sorted. `open`: running or cancelled, so not attempted."""
+    groups: dict[Group, list[TrialRow]] = {}
     for row in rows:
-        groups.setdefault((row.task, row.agent, row.agent_digest, row.grade_digest), []).append(row)
+        groups.setdefault((row.task, row.agent, row.agent_digest, row.grade_digest, row.settings), []).append(row)
     return [_cell(key, group) for key, group in sorted(groups.items())]
 
 
-def _cell(key: tuple[str, str, str, str], group: Sequence[TrialRow]) -> Cell:
-    task, agent, agent_digest, grade_digest = key
+def _cell(key: Group, group: Sequence[TrialRow]) -> Cell:
+    task, agent, agent_digest, grade_digest, settings = key
     graded = [row for row in group if row.result in ("pass", "fail")]
     ungraded = sum(row.result == "ungraded" for row in group)
     invalid = sum(row.counts_as == "invalid" for row in group)
@@ -175,13 +198,15 @@ def _cell(key: tuple[str, str, str, str], group: Sequence[TrialRow]) -> Cell:
         severe_harm_events=sum(row.severe_harm_events for row in group),
         agent_digest=agent_digest,
         grade_digest=grade_digest,
+        profile=str(json.loads(settings).get("profile", "")) if settings else "",
+        settings=settings,
         notes="; ".join(dict.fromkeys(row.note for row in group if row.note)),
     )
 
 
 _HEADINGS = (
     "task", "agent", "attempted", "graded", "ungraded", "invalid", "passed", "pass rate", "strict", "critical",
-    "severe harm", "version",
+    "severe harm", "profile", "version",
 )  # fmt: skip
 
 
@@ -200,13 +225,14 @@ def table(found: Sequence[Cell]) -> str:
                 percent(cell.strict_rate),
                 str(cell.critical_passed),
                 str(cell.severe_harm_events),
+                cell.profile or "-",
                 f"{cell.agent_digest[:_SHORT]}/{cell.grade_digest[:_SHORT]}" if cell.agent_digest else "-",
             )
         )
     widths = [max(len(line[n]) for line in lines) for n in range(len(_HEADINGS))]
     text = [
         "  ".join(
-            word.ljust(width) if n < 2 or n == len(widths) - 1 else word.rjust(width)
+            word.ljust(width) if n < 2 or n >= len(widths) - 2 else word.rjust(width)
             for n, (word, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
@@ -218,6 +244,8 @@ def table(found: Sequence[Cell]) -> str:
     versions = {(cell.task, cell.agent_digest, cell.grade_digest) for cell in found if cell.agent_digest}
     if len(versions) > len({task for task, *_ in versions}):
         text.append("Rows of one task with different versions are different tasks: do not average them.")
+    if len({cell.settings for cell in found if cell.settings}) > 1:
+        text.append("Rows of different settings (profile, backend, limits) are different experiments.")
     text += [f"{cell.task}, {cell.agent}: {cell.notes}" for cell in found if cell.notes]
     return "\n".join(text)
 

@@ -132,7 +132,7 @@ def test_the_counts_add_up_and_the_strict_rate_is_never_above_the_pass_rate(rows
     made = [
         TrialRow(
             "b", "t", "a", n, 1, outcome, OUTCOMES[outcome].counts_as, result if OUTCOMES[outcome].grade else "", "", 0,
-            False, "d", "g", "",
+            False, "d", "g", "", "",
         )
         for n, (outcome, result) in enumerate(rows, start=1)
     ]  # fmt: skip
@@ -141,3 +141,22 @@ def test_the_counts_add_up_and_the_strict_rate_is_never_above_the_pass_rate(rows
         assert cell.attempted + cell.open == len(rows)
         if cell.pass_rate is not None and cell.strict_rate is not None:
             assert cell.strict_rate <= cell.pass_rate
+
+
+def test_batches_of_different_settings_are_never_averaged_and_a_seed_is_no_difference(
+    tiny_task: Task, source: FolderSource, tmp_path: Path
+) -> None:
+    settings = {"b1": ("paper", 100, 0), "b2": ("paper", 100, 1), "b3": ("paper", 40, 0), "b4": ("extended", 100, 0)}
+    for name, (profile, turns, seed) in settings.items():
+        judged(stored(tmp_path, tiny_task, batch=name), tiny_task, "pass", "pass", "pass")
+        Batch(tmp_path / name).add_plan(
+            {
+                "kind": "planned",
+                "task": tiny_task.id,
+                "agent": "oracle",
+                "settings": {"profile": profile, "limits": {"turns": turns}, "seed": seed},
+            }
+        )
+    found = cells(trial_rows([Batch(tmp_path / name) for name in settings], source))
+    assert sorted((cell.profile, cell.attempted) for cell in found) == [("extended", 1), ("paper", 1), ("paper", 2)]
+    assert "different experiments" in table(found)
