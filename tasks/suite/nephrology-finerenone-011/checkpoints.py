@@ -31,13 +31,16 @@ _REFUSED = (
     r"not safe|unsafe|keep off"
 )
 _HOLD = r"\b(?:with)?h(?:old|eld|olding)\b|\bwithhold(?:ing)?\b|\bstop\b|\bpause\b|\binterrupt\b|\bsuspend\b|\bdiscontinue\b"
-_NOT_HOLD = r"(?:do not|don't|no need to|never|without)\s+(?:\w+\s+){0,2}(?:withhold|hold|stop|pause|interrupt|suspend)"
+_NOT_HOLD = (
+    r"(?:do not|don't|no need to|need not|never|without)\s+(?:\w+\s+){0,2}"
+    r"(?:withhold\w*|hold\w*|stop\w*|paus\w+|interrupt\w*|suspend\w*|discontinu\w+)"
+)
 _ABOVE_5_5 = (
     r"(?:>|>=|≥|&gt;|above|over|exceed(?:s|ing)?|greater than|more than|higher than|at least|beyond|rises? to)\s*"
     r"(?:or equal to\s*)?5[.,][56]\b|\b5[.,][56]\s*(?:mmol/l|meq/l)?\s*(?:or|and)\s*(?:higher|more|above|greater|over)|"
     r"\b5[.,][56]\s*(?:-|–|to)\s*(?:5[.,]9|6)"
 )
-_RESTART = r"\bre-?start|\bresum|\bre-?initiat|\bre-?introduc|\bback on\b|\bgo(?:es)? back\b"
+_RESTART = r"\bre-?start|\bresum|\bre-?instat|\bre-?initiat|\bre-?introduc|\bback on\b|\bgo(?:es)? back\b"
 _AT_5_0 = (
     r"(?:<|<=|≤|&lt;|at or below|at or under|below|under|less than|no (?:more|higher) than|down to|falls? to|returns? to|"
     r"back to)\s*(?:or equal to\s*)?(?:\w+\s+)?5(?:[.,]0)?\b(?![.,][1-9])|\b5(?:[.,]0)?\s*(?:mmol/l|meq/l)?\s*or\s*"
@@ -57,7 +60,10 @@ _CEASE = (
     r"stop|avoid|discontinu|quit|no more|come off|off the|eliminat|remov|throw|switch (?:away|off|back|to)|replac|"
     r"instead|cease|do not use|don't use|not use|should not|must go|get rid|drop (?:the|it)|cut out"
 )
-_NOT_CEASE = r"(?:do not|don't|no need to|need not|may continue|can continue|continue)\s+(?:\w+\s+){0,3}(?:stop|salt|lite|using)"
+_NOT_CEASE = (
+    r"(?:do not|don't|no need to|need not)\s+(?:\w+\s+){0,2}stop|"
+    r"(?:continue|keep)\s+(?:\w+\s+){0,3}(?:salt[\s-]?(?:sub|repl|alt)|lite|using)"
+)
 
 
 def egfr_now(evidence):
@@ -107,8 +113,7 @@ def states_the_hold_rule(evidence):
     sentences = _sentences(evidence.text(NOTE), *_messages(evidence), *_order_texts(evidence))
     hold = None
     for place, said in enumerate(sentences):
-        joined = " ".join(sentences[place : place + 2])
-        if _has(_ABOVE_5_5, said) and _has(_HOLD, joined) and not _has(_NOT_HOLD, joined):
+        if _has(_ABOVE_5_5, said) and any(_has(_HOLD, _without(_NOT_HOLD, one)) for one in sentences[place : place + 2]):
             hold = place
             break
     if hold is None:
@@ -191,6 +196,10 @@ def _sentences(*texts):
 
 def _has(pattern, text):
     return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def _without(pattern, text):
+    return re.sub(pattern, " ", text, flags=re.IGNORECASE)
 
 
 def _quote(said):

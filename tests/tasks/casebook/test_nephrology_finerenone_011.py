@@ -199,6 +199,8 @@ HOLD = [
     "Potassium above 5.5 mEq/L: stop finerenone and recheck. When K is at or below 5.0, restart finerenone 10 mg.",
     "K ≥5.5 - hold; re-start 10 mg when K ≤5",
     "K 5.6 or higher: pause finerenone, restart 10 mg once K < 5.0",
+    "K > 5.5: hold finerenone. Do not stop losartan. Resume 10 mg at K <= 5.0.",
+    "Withhold finerenone (but do not stop losartan) if K > 5.5, reinstate 10 mg once K is 5.0 mmol/L or lower.",
     "K 5.6-5.9: hold finerenone. Re-initiate 10 mg at K no higher than 5.0.",
 ]
 NO_RESTART = ["Hold finerenone if K > 5.5.", "Withhold above 5.5 and call us. Restart as you see fit."]
@@ -236,6 +238,7 @@ def test_what_is_no_hold_rule_fails(task: Task, note: str) -> None:
         "- He should quit the salt substitute from the dietitian's note.",
         "Avoid potassium chloride salt substitutes.",
         "Replace the salt substitute with herbs.",
+        "Stop the lite salt and continue low salt cooking.",
     ],
 )
 def test_stopping_the_salt_substitute_is_understood(task: Task, note: str) -> None:
