@@ -85,14 +85,13 @@ def run(
         configured = workspace.settings
         given = Limits(turns=turns, tokens=tokens, seconds=seconds, cost=cost)
         limits = _over(configured.limits, given)
-        settings = Settings(backend=backend or configured.ehr.backend, limits=limits, seed=seed)
-        items = [
-            Item(task, name, runs, folder)
-            for task, folder in _tasks(tasks or [], every, suite)
-            for name in _agents(agent or [], task)
-        ]
-        place = out.absolute() if out else workspace.runs / (batch or f"{datetime.now().astimezone():%Y%m%d-%H%M%S}")
-        opened = Batch.open(place.parent, place.name) if place.is_dir() else Batch.create(place.parent, place.name)
+        settings = Settings(backend=_backend(backend or configured.ehr.backend), limits=limits, seed=seed)
+        chosen = _tasks(tasks or [], every, suite)
+        _check_plans(agent or [], [task for task, _ in chosen])
+        items = [Item(task, name, runs, where) for task, where in chosen for name in _agents(agent or [], task)]
+        folder = out.absolute().parent if out else workspace.runs
+        called = out.absolute().name if out else batch or f"{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+        opened = Batch.open(folder, called) if (folder / called).is_dir() else Batch.create(folder, called)
         _run(opened, items, settings, jobs, retry_broken, as_json)
 
 
@@ -102,6 +101,25 @@ def _over(configured: Limits, given: Limits) -> Limits:
 
     pick = {name: getattr(given, name) or getattr(configured, name, None) for name in Limits.model_fields}
     return Limits(**pick)
+
+
+def _backend(name: str) -> str:
+    from runtime.ehr import BACKENDS
+
+    if name not in BACKENDS:
+        raise UsageError(
+            f"There is no EHR backend named {name!r}.", remedy=f"Choose one of: {', '.join(sorted(BACKENDS))}."
+        )
+    return name
+
+
+def _check_plans(agents: list[str], tasks: list[Task]) -> None:
+    """A plan that no task has is a slip of the pen; one that some lack is an outcome of theirs."""
+    known = sorted({plan for task in tasks for plan in task.plans})
+    for name in agents:
+        agent, _, plan = name.partition(":")
+        if agent == "oracle" and plan and plan not in known:
+            raise UsageError(f"No task here has a plan {plan!r}.", remedy=f"There are: {', '.join(known) or 'none'}.")
 
 
 def _tasks(names: list[str], every: bool, suite: Path | None) -> list[tuple[Task, Path]]:

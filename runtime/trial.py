@@ -93,10 +93,12 @@ def run_trial(
 ) -> TrialOutcome:
     """Run one attempt and leave it in `batch` (a folder of runs/). `model` overrules what `maker` makes of the key.
 
-    Raises UsageError where the attempt is on the disk already, and EnvironmentFault where the outcome itself cannot be
-    written; everything else is an outcome.
+    Raises UsageError where the attempt is on the disk already, PackageError where the task's files changed since it was
+    loaded, and EnvironmentFault where the outcome itself cannot be written; everything else is an outcome.
     """
     settings = settings or Settings()
+    # Before anything runs: a task edited during the trial must not change what the trial says that it ran on.
+    agent_digest, grade_digest = task.agent_digest, task.grade_digest
     started, began = datetime.now(UTC), time.monotonic()
     with TrialWriter(batch, key) as writer:
         record = _Record(writer)
@@ -129,8 +131,8 @@ def run_trial(
             ended=datetime.now(UTC),
             flags=tuple(flags),
             data_class=task.meta.data_class,
-            agent_digest=task.agent_digest,
-            grade_digest=task.grade_digest,
+            agent_digest=agent_digest,
+            grade_digest=grade_digest,
         )
         writer.finish(outcome)
     return outcome
