@@ -6,13 +6,10 @@ copied chart do not make a statement. Each asks for what the instruction asks fo
 
 import re
 
-from graders.truths import age_at, ckd_epi_2021, sex_of
-from graders.verdicts import Truth, failed, partial, passed
-from tasks.trials import QuoteCite, ResourceCite
+from graders.verdicts import failed, partial, passed
+from tasks.trials import QuoteCite
 
 NOTE = "/workspace/output/nephrology_econsult.md"
-#: One conventional unit of creatinine (mg/dL) in umol/L.
-UMOL_PER_MG = 88.4
 
 _SGLT2 = r"sglt[\s-]?2|gliflozin|jardiance|farxiga|invokana|steglatro|inpefa|brenzavvy"
 _KETOACIDOSIS = r"keto[\s-]?acidosis|\b(?:e|eu)?dka\b|\bedka\b"
@@ -64,25 +61,6 @@ _NOT_CEASE = (
     r"(?:do not|don't|no need to|need not)\s+(?:\w+\s+){0,2}stop|"
     r"(?:continue|keep)\s+(?:\w+\s+){0,3}(?:salt[\s-]?(?:sub|repl|alt)|lite|using)"
 )
-
-
-def egfr_now(evidence):
-    """CKD-EPI 2021 from the patient's latest serum creatinine in either unit, at the age on the day of the sample."""
-    rows = []
-    for code, factor in (("2160-0", 1.0), ("14682-9", 1 / UMOL_PER_MG)):
-        for row in evidence.search_chart("Observation", ("patient", evidence.patient), ("code", code)):
-            rows.append((row.body["effectiveDateTime"], float(row.body["valueQuantity"]["value"]) * factor, row))
-    drawn, creatinine, row = max(rows, key=lambda one: _instant(one[0]))
-    years, born = age_at(evidence, _instant(drawn))
-    sex, gender = sex_of(evidence)
-    quantity = row.body["valueQuantity"]
-    cite = ResourceCite(ref=row.ref, path="Observation.valueQuantity", value=f"{quantity['value']} {quantity['unit']}")
-    return Truth(
-        ckd_epi_2021(creatinine, years, sex),
-        "mL/min/1.73m2",
-        (cite, born, gender),
-        f"CKD-EPI 2021 from creatinine {creatinine:.2f} mg/dL at {years} years",
-    )
 
 
 def declines_sglt2_because_of_ketoacidosis(evidence):
@@ -228,9 +206,3 @@ def _concept(concept):
     concept = concept or {}
     names = [concept.get("text"), *(coding.get("display") for coding in concept.get("coding") or [])]
     return " ".join(str(name) for name in names if name)
-
-
-def _instant(written):
-    from datetime import datetime
-
-    return datetime.fromisoformat(written)
