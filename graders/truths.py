@@ -41,7 +41,6 @@ _ANALYTE_OF_CODE = {
     "2160-0": "creatinine",
     "14682-9": "creatinine",
     "38483-4": "creatinine",
-    "14682-9": "creatinine",
     "17861-6": "calcium",
     "2000-8": "calcium",
     "2345-7": "glucose",

@@ -288,7 +288,7 @@ def test_losartan_is_not_stopped_by_the_note(task: Task, note: str, result: str)
     assert call(task, "losartan_is_kept", note).result == result
 
 
-# ---- what is said about the case --------------------------------------------------------------------------------------
+# ---- what is said about the case ------------------------------------------------------------------------------------
 
 
 def test_the_page_for_reviewers_gives_the_figures_of_the_chart(task: Task) -> None:
