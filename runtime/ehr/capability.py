@@ -8,8 +8,8 @@ from typing import Any
 from tasks.fhir.elements import resource_types
 from tasks.fhir.parameters import codes, parameter
 
-#: The types that cannot be searched by their own address or created: they exist only inside other resources.
-_INSIDE = ("Bundle", "Parameters", "OperationOutcome", "Binary")
+#: Types that only exist inside a request or an answer, and have no address of their own.
+WITHOUT_ADDRESS = frozenset({"Parameters", "OperationOutcome"})
 
 
 def capability_statement(base_url: str) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def capability_statement(base_url: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _resources() -> list[dict[str, Any]]:
-    return [_resource(type) for type in sorted(resource_types() - set(_INSIDE))]
+    return [_resource(type) for type in sorted(resource_types() - WITHOUT_ADDRESS)]
 
 
 def _resource(type: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ The same check stands before every backend: a server such as HAPI would drop an 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -59,7 +59,8 @@ def checked(body: dict[str, Any], records: Records, *, type: str | None, base_ur
     issues = list(check(body))
     if issues:
         raise refusals(400, issues)
-    dangling = [issue for path, target in references(body) if (issue := _astray(path, target, records))]
+    dangling = [*_unnamed(body)]
+    dangling += [issue for path, target in references(body) if (issue := _astray(path, target, records))]
     if dangling:
         raise refusals(422, dangling)
     return body
@@ -96,6 +97,16 @@ def _made_relative(node: Any, prefix: str) -> Any:
     return node
 
 
+def _unnamed(body: dict[str, Any]) -> Iterator[Issue]:
+    """The elements that should say whose record this is and name nobody: a display or an identifier is no patient."""
+    for key in _WHOSE:
+        value = body.get(key)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict) and "reference" not in item:
+                path = f"{body['resourceType']}.{key}"
+                yield Issue(path, "not-found", "write a reference of this record, such as Patient/id")
+
+
 def _astray(path: str, target: str, records: Records) -> Issue | None:
     """Why this reference may not be stored, or None.
 
@@ -104,7 +115,7 @@ def _astray(path: str, target: str, records: Records) -> Issue | None:
     """
     if target.startswith("#"):
         return None
-    whose = path.count(".") == 1 and path.rpartition(".")[2] in _WHOSE
+    whose = path.count(".") == 1 and path.rpartition(".")[2].partition("[")[0] in _WHOSE
     relative = _RELATIVE.fullmatch(target)
     if relative is None:
         return Issue(path, "not-found", "write a reference of this record, such as Patient/id") if whose else None

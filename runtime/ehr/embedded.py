@@ -109,7 +109,9 @@ class EmbeddedSession:
         body: bytes | str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        path, _, query = path_and_query.partition("?")
+        # A link of an answer may be sent back as it stands.
+        below = path_and_query.removeprefix(self._base_url) if self._base_url else path_and_query
+        path, _, query = below.partition("?")
         sent = body.encode() if isinstance(body, str) else body or b""
         named = {key.lower(): value for key, value in (headers or {}).items()}
         self._must_be_open()

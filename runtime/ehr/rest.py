@@ -15,7 +15,7 @@ from email.utils import format_datetime
 from typing import Protocol
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from runtime.ehr.capability import capability_statement
+from runtime.ehr.capability import WITHOUT_ADDRESS, capability_statement
 from runtime.ehr.creation import parsed
 from runtime.ehr.outcome import operation_outcome, refusal
 from runtime.ehr.session import EhrError, Response
@@ -121,10 +121,12 @@ def _route(session: Served, request: Request, method: str) -> Response:
             _nothing_but(query, (*_REPRESENTATION, "mode"), "metadata")
             return _json(200, capability_statement(session.base_url))
         case [type, *rest]:
-            if type not in resource_types():
+            if type not in resource_types() or type in WITHOUT_ADDRESS:
                 if type.startswith("$") or type == "_history":
                     raise refusal(404, "not-supported", f"{type} is not offered by this server; see metadata.")
-                raise refusal(404, "not-supported", f"{type!r} is not an R4 resource type.")
+                raise refusal(
+                    404, "not-supported", f"{type[:64]!r} is not a resource type that this server has addresses for."
+                )
             return _of_type(session, request, method, type, rest, query)
     raise AssertionError(parts)
 

@@ -96,7 +96,7 @@ class Session(Protocol):
         body: bytes | str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """One FHIR request; the path is relative to the base URL. The answer has the same bytes as over HTTP."""
+        """One FHIR request, relative to the base URL or a link of an earlier answer; the same bytes as over HTTP."""
 
     def close(self) -> None:
         """End the session. Closing twice is fine."""

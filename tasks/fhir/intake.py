@@ -113,7 +113,9 @@ def _files(path: Path) -> list[Path]:
         raise UsageError("There is no such file or folder.", where=str(path))
     files = sorted(file for file in path.iterdir() if file.is_file() and file.name.endswith(_NDJSON + _BUNDLE))
     if not files:
-        raise UsageError("The folder holds no .json and no .ndjson file (.gz too).", where=str(path))
+        inner = path / "chart"
+        remedy = f"Did you mean {inner}?" if inner.is_dir() else ""
+        raise UsageError("The folder holds no .json and no .ndjson file (.gz too).", where=str(path), remedy=remedy)
     return files
 
 
@@ -307,13 +309,12 @@ def _without_collisions(entries: list[_Found], dropped: Counter[str], notes: Cou
     kept: dict[str, tuple[Resource, str]] = {}
     for entry in entries:
         try:
-            if entry.raw:
-                resource = Resource.parse(entry.raw, where=entry.where)
-            else:
-                resource = Resource.from_body(entry.body, where=entry.where)
+            resource = Resource.from_body(entry.body, where=entry.where)
         except ChartError:
             dropped["no valid id, or a resourceType that is no type's name"] += 1
             continue
+        if entry.raw:
+            resource = Resource(resource.type, resource.id, entry.raw, entry.body)
         meta = entry.body.get("meta")
         updated = str(meta.get("lastUpdated", "")) if isinstance(meta, dict) else ""
         before = kept.get(resource.ref)

@@ -332,6 +332,29 @@ def test_metadata_lists_what_works_and_every_listed_parameter_does(client: Clien
             assert answer.status == 200, (type, parameter, answer.body[:200])
 
 
+def test_a_link_of_an_answer_can_be_sent_back_in_process(session: ehr.Session) -> None:
+    first = json.loads(session.request("GET", "Observation?code=29463-7&_sort=_id&_count=40").body)
+    following = link(first, "next")
+    assert following is not None
+    assert len(matches(json.loads(session.request("GET", following).body))) == 5
+
+
+def test_the_order_in_which_a_chart_was_written_changes_no_answer(chart_files: dict[str, bytes]) -> None:
+    turned = {
+        name: b"".join(line + b"\n" for line in reversed(data.splitlines()))
+        for name, data in sorted(chart_files.items(), reverse=True)
+    }
+    asked = (
+        "Observation?patient=moved-away",
+        "Observation?code=2823-3&_sort=-date",
+        "Condition?subject.family=akesson",
+    )
+    with ehr.open(Chart.open(chart_files)) as one, ehr.open(Chart.open(turned)) as other:
+        for query in asked:
+            answers = [json.loads(session.request("GET", query).body) for session in (one, other)]
+            assert matches(answers[0]) == matches(answers[1]) != []
+
+
 def test_two_sessions_of_one_chart_answer_at_their_own_addresses(chart: Chart, connect: type[Client]) -> None:
     with ehr.open(chart) as one, ehr.open(chart) as other:
         assert one.base_url != other.base_url

@@ -152,6 +152,8 @@ def _put(body: Body, path: str, value: Any) -> Body:
         ("requester", {"reference": "garbage"}, 400, "requester"),
         ("subject", {"reference": "Patient/unknown"}, 422, "subject"),
         ("subject", {"reference": "http://elsewhere.example/fhir/Patient/p1"}, 422, "subject"),
+        ("subject", {"display": "Maja"}, 422, "subject"),
+        ("subject", {"identifier": {"value": "MRN001"}}, 422, "subject"),
         ("performer", [{"reference": "Patient/unknown"}], 422, "performer[0]"),
         ("meta", "x", 400, "meta"),
     ],
