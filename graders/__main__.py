@@ -18,6 +18,7 @@ from tasks.workspace import Workspace
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     help="Grade what agents did. Exit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
 )
