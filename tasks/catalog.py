@@ -93,10 +93,10 @@ class Coverage:
     @classmethod
     def of(cls, tasks: tuple[Task, ...]) -> Coverage:
         """The coverage of these tasks."""
-        cell = Counter((task.meta.group, task.meta.workflow) for task in tasks)
+        cell: Counter[tuple[str, str]] = Counter((task.meta.group, task.meta.workflow) for task in tasks)
         checkpoints = [checkpoint for task in tasks for checkpoint in task.checkpoints]
-        capability = Counter(checkpoint.capability for checkpoint in checkpoints)
-        kind = Counter(checkpoint.kind for checkpoint in checkpoints)
+        capability: Counter[str] = Counter(checkpoint.capability for checkpoint in checkpoints)
+        kind: Counter[str] = Counter(checkpoint.kind for checkpoint in checkpoints)
         authority = Counter(
             task.meta.context.authority or "not stated" if task.meta.context else "not stated" for task in tasks
         )
@@ -104,8 +104,8 @@ class Coverage:
             tasks=len(tasks),
             checkpoints=len(checkpoints),
             cells={group: {workflow: cell[group, workflow] for workflow in WORKFLOWS} for group in GROUPS},
-            capabilities={name: capability[name] for name in CAPABILITIES},  # type: ignore[index]
-            kinds={name: kind[name] for name in REASONING_KINDS},  # type: ignore[index]
+            capabilities={name: capability[name] for name in CAPABILITIES},
+            kinds={name: kind[name] for name in REASONING_KINDS},
             critical=sum(checkpoint.criticality == "critical" for checkpoint in checkpoints),
             safety=sum(checkpoint.is_safety for checkpoint in checkpoints),
             authorities=dict(sorted(authority.items())),

@@ -41,19 +41,24 @@ class FolderFiles(Mapping[str, bytes]):
         self._list(root, "")
 
     def _list(self, folder: Path, prefix: str) -> None:
-        with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                path = prefix + entry.name
-                if entry.name in _LEFT_BEHIND:
-                    continue
-                if entry.is_symlink():
-                    self.refused.append(Fault(path, "a symbolic link; put the file itself there"))
-                elif entry.is_dir(follow_symlinks=False):
-                    self._list(folder / entry.name, f"{path}/")
-                elif entry.is_file(follow_symlinks=False):
-                    self._states[path] = _state(entry.stat(follow_symlinks=False))
-                else:
-                    self.refused.append(Fault(path, "not a regular file; remove it"))
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            self.refused.append(Fault(prefix.rstrip("/"), f"the folder cannot be read: {error.strerror}"))
+            return
+        for entry in entries:
+            path = prefix + entry.name
+            if entry.name in _LEFT_BEHIND:
+                continue
+            if entry.is_symlink():
+                self.refused.append(Fault(path, "a symbolic link; put the file itself there"))
+            elif entry.is_dir(follow_symlinks=False):
+                self._list(folder / entry.name, f"{path}/")
+            elif entry.is_file(follow_symlinks=False):
+                self._states[path] = _state(entry.stat(follow_symlinks=False))
+            else:
+                self.refused.append(Fault(path, "not a regular file; remove it"))
 
     def __getitem__(self, path: str) -> bytes:
         expected = self._states[path]

@@ -32,9 +32,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
-    """One task. Two tasks are equal when their files are."""
+    """One task. To know whether two are the same, compare their digests."""
 
     id: str
     meta: TaskMeta
