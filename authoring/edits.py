@@ -263,13 +263,13 @@ def _replace(files: Files, edit: TextEdit) -> bytes:
     if edit.path not in files:
         raise EditError("there is no such file in the package", where=edit.path)
     text = files[edit.path].decode()
-    count = text.count(edit.find)
-    if count == 1:
+    places = _places(text, edit.find)
+    if len(places) == 1:
         return text.replace(edit.find, edit.replace, 1).encode()
-    if count:
-        lines = [text.count("\n", 0, at) + 1 for at in _places(text, edit.find)]
+    if places:
+        lines = [text.count("\n", 0, at) + 1 for at in places]
         raise EditError(
-            f"the text to find stands {count} times, at lines {', '.join(map(str, lines[:10]))}",
+            f"the text to find stands {len(places)} times, at lines {', '.join(map(str, lines[:10]))}",
             where=edit.path,
             remedy="Take more of the text around the right one.",
         )
@@ -279,6 +279,7 @@ def _replace(files: Files, edit: TextEdit) -> bytes:
 
 
 def _places(text: str, find: str) -> list[int]:
+    """Where the text stands, overlapping places too: "aa" stands twice in "aaa"."""
     out, at = [], text.find(find)
     while at >= 0:
         out.append(at)
