@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from runtime.ehr.commands import ehr_app
 from tasks.errors import UsageError, WorkbenchError
 
 if TYPE_CHECKING:
-    from runtime.batch import Finished, Item, Tally
+    from runtime.batch import Finished, Item
     from runtime.trial import Settings
     from tasks.manifest import Limits
     from tasks.package import Task
@@ -32,6 +32,7 @@ app.add_typer(ehr_app, name="ehr")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Trials at a time. Default: one a core.")]
+Job = Annotated[str, typer.Option("--job", help="Tell progress to this job's folder.", hidden=True)]
 
 
 @contextmanager
@@ -69,6 +70,7 @@ def run(
         bool, typer.Option("--retry-broken", help="Run again what ended as config_error or internal_error.")
     ] = False,
     as_json: AsJson = False,
+    job: Job = "",
 ) -> None:
     """Run agents on tasks. What is there already and still holds is not run again.
 
@@ -92,7 +94,7 @@ def run(
         folder = out.absolute().parent if out else workspace.runs
         called = out.absolute().name if out else batch or f"{datetime.now().astimezone():%Y%m%d-%H%M%S}"
         opened = Batch.open(folder, called) if (folder / called).is_dir() else Batch.create(folder, called)
-        _run(opened, items, settings, jobs, retry_broken, as_json)
+        _run(opened, items, settings, jobs, retry_broken, as_json, job)
 
 
 def _over(configured: Limits, given: Limits) -> Limits:
@@ -160,45 +162,68 @@ def _agents(names: list[str], task: Task) -> list[str]:
 
 
 def _run(
-    batch: Batch, items: list[Item], settings: Settings, jobs: int | None, retry_broken: bool, as_json: bool
+    batch: Batch,
+    items: list[Item],
+    settings: Settings,
+    jobs: int | None,
+    retry_broken: bool,
+    as_json: bool,
+    job: str,
 ) -> None:
     from runtime.batch import counts, run_batch
     from runtime.executors import LocalExecutor
+    from tasks.progress import to_job, to_shell
+    from tasks.workspace import Workspace
 
     # SIGTERM ends a batch as Ctrl-C does: what runs stops between two steps.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    slots = min(jobs or os.cpu_count() or 1, sum(item.runs for item in items))
+    total = sum(item.runs for item in items)
+    slots = min(jobs or os.cpu_count() or 1, total)
     trials: list[dict[str, Any]] = []
     by_id = {item.task.id: item.task for item in items}
+    progress = to_job(Workspace.find().jobs / job) if job else to_shell()
+    progress.begin(f"Batch {batch.name}, {slots} at a time", total)
+    for note in _clocks(by_id.values()):
+        progress.note(note)
 
-    def progress(finished: Finished) -> None:
-        line = _finished(finished, by_id[finished.key.task])
+    def finished(one: Finished) -> None:
+        line = _finished(one, by_id[one.key.task])
         trials.append(line)
-        if not as_json:
-            typer.echo(_words(finished, line))
+        if remark := _remark(one, line):
+            progress.note(f"{line['task']} · {line['agent']} · run {line['run']}: {remark}")
+        state = ", ".join(part for part in (line["outcome"] or "not run", line["result"]) if part)
+        progress.step(f"{line['task']} · {line['agent']} · run {line['run']}", state)
 
-    if not as_json:
-        typer.echo(f"Batch {batch.name}: {sum(item.runs for item in items)} trials, {slots} at a time -> {batch.path}")
-        for task in by_id.values():
-            if task.meta.context is None or task.meta.context.now is None:
-                from runtime.clock import clock_of
-
-                clock = clock_of(task)
-                typer.echo(f"{task.id}: clock {clock.now.isoformat(timespec='seconds')} ({clock.source})")
-    with LocalExecutor(slots) as executor:
-        tally = run_batch(batch, items, settings, executor, progress=progress, retry_broken=retry_broken)
+    try:
+        with LocalExecutor(slots) as executor:
+            tally = run_batch(batch, items, settings, executor, progress=finished, retry_broken=retry_broken)
+    except WorkbenchError as fault:
+        progress.fail(str(fault))
+        raise
+    if tally.is_complete:
+        progress.end(f"{batch.name} is complete")
+    else:
+        progress.fail(f"{batch.name} is not complete")
     if as_json:
         said = {"batch": batch.name, "path": str(batch.path), "outcomes": dict(tally.outcomes), "trials": trials}
         typer.echo(json.dumps(said | {"unfinished": tally.unfinished, "stopped": tally.stopped}))
     else:
-        typer.echo(f"{counts(tally.outcomes) or 'nothing'} in {batch.name}." + _left(tally, batch))
+        typer.echo(f"{counts(tally.outcomes) or 'nothing'} in {batch.name} ({batch.path}).")
+        for left in tally.unfinished:
+            typer.echo(f"not finished: {left}")
+        if not tally.is_complete:
+            typer.echo(f"Go on with: python -m runtime resume {batch.name}")
     raise typer.Exit(0 if tally.is_complete else 1)
 
 
-def _left(tally: Tally, batch: Batch) -> str:
-    if tally.is_complete:
-        return ""
-    return f" {len(tally.unfinished)} not finished; go on with: python -m runtime resume {batch.name}"
+def _clocks(tasks: Iterable[Task]) -> Iterator[str]:
+    """A sentence for each draft that has no clock of its own."""
+    from runtime.clock import clock_of
+
+    for task in tasks:
+        if task.meta.context is None or task.meta.context.now is None:
+            clock = clock_of(task)
+            yield f"{task.id}: the clock is {clock.now.isoformat(timespec='seconds')}, {clock.source}"
 
 
 def _finished(finished: Finished, task: Task) -> dict[str, Any]:
@@ -225,20 +250,16 @@ def _finished(finished: Finished, task: Task) -> dict[str, Any]:
     }
 
 
-def _words(finished: Finished, line: dict[str, Any]) -> str:
-    words = f"[{finished.done}/{finished.total}] {line['task']}  {line['agent']}  run {line['run']}: "
-    words += line["outcome"] or "not run"
-    if line["result"]:
-        words += f", {line['result']}"
-    if finished.need.value in ("reuse", "regrade"):
-        words += f" ({'stored' if finished.need.value == 'reuse' else 'graded again'}: {finished.detail})"
-    elif line["outcome"]:
-        words += f" ({line['turns']} turns, {line['calls']} calls, {line['seconds']:.1f} s)"
-    if finished.detail and finished.need.value not in ("reuse", "regrade"):
-        words += f"  {finished.detail}"
-    if line["flags"]:
-        words += f"  [{'; '.join(line['flags'])}]"
-    return words
+def _remark(finished: Finished, line: dict[str, Any]) -> str:
+    """What is worth saying of a trial besides its outcome and result."""
+    parts = [*line["flags"]]
+    if finished.need.value == "reuse":
+        parts.insert(0, f"stored, {finished.detail}")
+    elif finished.need.value == "regrade":
+        parts.insert(0, f"graded again, {finished.detail}")
+    elif finished.detail:
+        parts.insert(0, finished.detail)
+    return "; ".join(parts)
 
 
 @app.command()
@@ -249,6 +270,7 @@ def resume(
         bool, typer.Option("--retry-broken", help="Run again what ended as config_error or internal_error.")
     ] = False,
     as_json: AsJson = False,
+    job: Job = "",
 ) -> None:
     """Run what a stopped or killed batch has left, by its plan; grade again what needs it."""
     with _reported():
@@ -256,7 +278,7 @@ def resume(
 
         opened = _batch(batch)
         items, settings = items_of(opened)
-        _run(opened, items, settings, jobs, retry_broken, as_json)
+        _run(opened, items, settings, jobs, retry_broken, as_json, job)
 
 
 @app.command()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -91,16 +92,7 @@ class Tool(BaseModel):
     @classmethod
     def spec(cls) -> ToolSpec:
         """The tool as a model is told of it: name, description, flat JSON schema without titles."""
-        schema = cls.model_json_schema()
-        required = list(schema.get("required", []))
-        # What a subclass declares stands before what it inherits: the search's own parameters before its paging.
-        names = sorted(schema["properties"], key=lambda name: name in cls.last)
-        properties = {name: _plain(schema["properties"][name]) for name in names}
-        parameters: dict[str, Any] = {"type": "object", "properties": properties}
-        if required:
-            parameters["required"] = required
-        parameters["additionalProperties"] = False
-        return ToolSpec(cls.tool, " ".join((cls.__doc__ or "").split()), parameters)
+        return _spec(cls)
 
     @classmethod
     def parse(cls, arguments: Mapping[str, Any]) -> Tool:
@@ -124,6 +116,21 @@ class Tool(BaseModel):
     def run(self, place: Place) -> Call:
         """Carry the call out. Raises EhrError where the server refuses, EnvironmentFault where it is not there."""
         raise NotImplementedError
+
+
+@cache
+def _spec(cls: type[Tool]) -> ToolSpec:
+    # Made once a process: it is half of what a short trial would cost.
+    schema = cls.model_json_schema()
+    required = list(schema.get("required", []))
+    # What a subclass declares stands before what it inherits: the search's own parameters before its paging.
+    names = sorted(schema["properties"], key=lambda name: name in cls.last)
+    properties = {name: _plain(schema["properties"][name]) for name in names}
+    parameters: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        parameters["required"] = required
+    parameters["additionalProperties"] = False
+    return ToolSpec(cls.tool, " ".join((cls.__doc__ or "").split()), parameters)
 
 
 def arguments_of(text: str) -> dict[str, Any]:

@@ -16,15 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from runtime.__main__ import app
 from runtime.batch import Finished, Item, Need, decide, is_running, items_of, run_batch
 from runtime.executors import DIED, LocalExecutor
 from runtime.slot import TrialRequest, TrialResult, load_folder
 from runtime.trial import Settings
 from tasks.errors import EnvironmentFault, UsageError
 from tasks.manifest import Limits
+from tasks.progress import read
 from tasks.stored import Batch, TrialWriter
 from tasks.trials import OUTCOMES, Outcome, TrialOutcome
+from tasks.workspace import Workspace
 from tests.tasks.packages import TINY_ID
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -391,19 +395,20 @@ def test_a_batch_is_stopped_from_another_shell(shell: Shell, tiny_package: Path)
     ],
 )
 def test_wrong_usage_is_one_message_and_exit_2(
-    shell: Shell, tiny_package: Path, arguments: list[str], words: str
+    workspace: Workspace, tiny_package: Path, arguments: list[str], words: str
 ) -> None:
-    code, _, err = shell.run(*(part.format(task=tiny_package) for part in arguments))
-    assert code == 2
-    assert words in err
-    assert "Traceback" not in err
+    said = CliRunner().invoke(app, [part.format(task=tiny_package) for part in arguments])
+    assert said.exit_code == 2
+    assert words in said.stderr
+    assert isinstance(said.exception, SystemExit)
+    assert not workspace.runs.exists()
 
 
 def test_run_and_show_speak_plain_words(shell: Shell, tiny_package: Path) -> None:
     code, out, err = shell.run("run", str(tiny_package), "--agent", "oracle", "--agent", "noop", "--batch", "b")
     assert code == 0, err
-    assert f"{TINY_ID}  oracle  run 1: finished" in out
-    assert "2 finished in b." in out
+    assert f"{TINY_ID} · oracle · run 1: finished" in err
+    assert "2 finished in b (" in out
     code, out, _ = shell.run("show", "b")
     assert code == 0
     assert f"{TINY_ID}  noop  run 1 attempt 1: finished, fail" in out
@@ -415,8 +420,19 @@ def test_run_and_show_speak_plain_words(shell: Shell, tiny_package: Path) -> Non
     said = json.loads(out)
     assert said["outcome"]["outcome"] == "finished"
     assert len(said["verdicts"]) == 3
-    code, out, _ = shell.run("run", str(tiny_package), "--agent", "noop", "--batch", "b")
-    assert (code, "(stored: the same task, checkpoints and graders)" in out) == (0, True)
+    code, _, err = shell.run("run", str(tiny_package), "--agent", "noop", "--batch", "b")
+    assert (code, "stored, the same task, checkpoints and graders" in err) == (0, True)
+
+
+def test_a_job_finds_its_progress_in_its_folder(shell: Shell, tiny_package: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "workspace" / "jobs" / "j1"
+    folder.mkdir(parents=True)
+    code, out, _ = shell.run("run", str(tiny_package), "--agent", "noop", "--batch", "b", "--json", "--job", "j1")
+    assert (code, json.loads(out)["outcomes"]) == (0, {"finished": 1})
+    lines = read(folder)
+    assert [line.kind for line in lines] == ["began", "note", "step", "ended"]
+    assert (lines[2].done, lines[2].total, lines[2].tally) == (1, 1, {"finished, fail": 1})
+    assert "no tool calls" in lines[1].what
 
 
 def test_tools_lists_fourteen_and_gives_their_schemas(shell: Shell) -> None:
