@@ -238,14 +238,20 @@ def key_path(location: Location) -> str:
     """`checkpoint[2].order.accept[1].dose`; array positions count from 1, as a person does."""
     written = ""
     for part in location:
-        written += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if written else part
+        key = f"[{part + 1}]" if isinstance(part, int) else _printable(part)
+        written += f".{key}" if written and not isinstance(part, int) else key
     return written
 
 
+def _printable(written: str) -> str:
+    """On one line, cut at 60 characters."""
+    cut = written if len(written) <= 60 else f"{written[:60]}…"
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in cut)
+
+
 def shown(value: object) -> str:
-    """A short value in quotes, cut at 60 characters."""
-    plain = str(value)
-    return f"'{plain[:60]}…'" if len(plain) > 60 else f"'{plain}'"
+    """A short value in quotes."""
+    return f"'{_printable(str(value))}'"
 
 
 def nearest(word: str, options: Iterable[str]) -> str:
@@ -305,5 +311,9 @@ def _sentence(model: type[BaseModel], location: Location, detail: Any) -> str:
         return f"{key}: {context['error']}"
     if kind == "string_pattern_mismatch":
         return f"{key}: does not have the form {context['pattern']}"
+    if kind == "too_short":
+        return f"{key}: too few; give at least {context['min_length']}"
+    if kind in ("model_type", "dict_type", "tuple_type"):
+        return f"{key}: not {'a list' if kind == 'tuple_type' else 'a table'}; write it as one"
     said = detail["msg"].replace("Input should", "the value should")
     return f"{key}: {said[:1].lower()}{said[1:]}"

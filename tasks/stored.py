@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -343,7 +344,7 @@ class TrialWriter:
 
 def write_whole(target: Path, content: str) -> None:
     """Write a file so that it is there whole or not at all."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     with _disk(target):
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
