@@ -42,7 +42,7 @@ def _reported() -> Iterator[None]:
 
 @app.command()
 def match(
-    checkpoint: Annotated[Path, typer.Argument(help="A TOML file: [context] and one [[checkpoint]].")],
+    checkpoint: Annotated[Path, typer.Argument(help="A TOML file with the table context and one checkpoint table.")],
     orders: Annotated[Path, typer.Argument(help="Orders as FHIR resources, one JSON object a line.")],
     chart: Annotated[Path | None, typer.Option(help="The patient's chart: folder, NDJSON or bundle.")] = None,
     note: Annotated[list[Path] | None, typer.Option(help="A note that the agent wrote; may be given again.")] = None,
@@ -50,7 +50,7 @@ def match(
 ) -> None:
     """Judge orders by one checkpoint's declaration: what matches, and why the rest does not.
 
-    [context] gives patient, practitioner, now, authority. Exit 0 on pass, 1 otherwise.
+    The table context gives patient, practitioner, now, authority. Exit 0 on pass, 1 otherwise.
     """
     from graders.matching import match_files
 
