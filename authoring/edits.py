@@ -14,6 +14,7 @@ an EditError that shows the nearest real text.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Any, Literal
@@ -223,12 +224,17 @@ def apply(files: Files, edit: Edit) -> dict[str, bytes]:
     return after
 
 
+#: How chart lines begin as they are written here; keys stand once, so the first id is the resource's.
+_ID_FIRST = re.compile(rb'\{"resourceType":"[A-Za-z]+","id":"([A-Za-z0-9\-.]{1,64})"[,}]')
+
+
 def resource_lines(data: bytes) -> dict[str, bytes]:
-    """{id: line without its end} of a chart file, in its order."""
+    """{id: line without its end} of a chart file, in its order. Lines written in our form are not parsed for it."""
     out = {}
     for line in data.split(b"\n"):
         if line.strip():
-            out[Resource.parse(line.decode()).id] = line
+            found = _ID_FIRST.match(line)
+            out[found[1].decode() if found else Resource.parse(line.decode()).id] = line
     return out
 
 

@@ -1,0 +1,290 @@
+"""Proposals: edits with what they answer and why, composed, grouped and put up for decision.
+
+A proposal stands in reviews/proposals/<id>.json and never changes. Its edits are always composed in the order in which
+they stand there, whatever the order of approvals, so that the same subset always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from pydantic import AwareDatetime, Field, ValidationError
+
+from authoring.edits import (
+    AddCheckpoint,
+    AddFile,
+    AddResource,
+    CheckpointEdit,
+    Edit,
+    Files,
+    ResourceEdit,
+    TextEdit,
+    apply,
+    change_id,
+    path_of,
+    unit_hash,
+    unit_of,
+)
+from authoring.jsontext import EditError
+from authoring.safety import weakened
+from tasks.errors import StoreError
+from tasks.fhir.resources import dump_json, parse_json
+from tasks.package import load
+from tasks.review.events import ChangeRef, new_id
+from tasks.strict import Strict
+
+
+class ProposedEdit(Strict):
+    """One edit, what it answers, and why."""
+
+    edit: Edit
+    findings: tuple[str, ...] = Field(default=(), description="ids of the findings that it resolves")
+    dimension: str = ""
+    rationale: str = ""
+    evidence: tuple[str, ...] = Field(default=(), description="references, quoted lines, sources")
+    risk: str = Field(default="", description="what could go wrong with it")
+
+
+class Unaddressed(Strict):
+    """A finding that a proposal leaves open, and why."""
+
+    finding: str
+    reason: str
+
+
+class Proposal(Strict):
+    """A set of edits on one state of a task."""
+
+    id: str = Field(default_factory=new_id)
+    task: str
+    package: str = Field(description="hash of the package that the edits were made on")
+    made_by: str = Field(description="a person's id, or a model's name")
+    by_hand: bool
+    at: AwareDatetime
+    edits: tuple[ProposedEdit, ...] = Field(min_length=1)
+    unaddressed: tuple[Unaddressed, ...] = ()
+    model: dict[str, Any] = Field(default={}, description="as answered: name, prompt version and hash, cost, repairs")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A proposal checked against a package: what each edit does, and the package with all of them."""
+
+    proposal: Proposal
+    changes: tuple[ChangeRef, ...]
+    after: dict[str, bytes]
+    weakens: Mapping[str, tuple[str, ...]]  # change id -> what of a safety checkpoint becomes weaker
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An edit that does not apply."""
+
+    number: int  # 1 = the proposal's first
+    edit: Edit
+    message: str
+
+
+class CompositionError(EditError):
+    """Edits that do not go together; `failures` names each."""
+
+    def __init__(self, failures: Sequence[Failure]) -> None:
+        self.failures = tuple(failures)
+        super().__init__("; ".join(f"edit {one.number}: {one.message}" for one in failures))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (CompositionError, (self.failures,))
+
+
+def compose(files: Files, edits: Iterable[tuple[int, Edit]]) -> dict[str, bytes]:
+    """The package after edits, (number, edit) each, in order. Raises CompositionError naming each that fails."""
+    after, failures = dict(files), list[Failure]()
+    for number, edit in edits:
+        try:
+            after = apply(after, edit)
+        except EditError as fault:
+            failures.append(Failure(number, edit, str(fault)))
+    if failures:
+        raise CompositionError(failures)
+    return after
+
+
+def prepare(files: Files, proposal: Proposal, *, rejected: frozenset[str] = frozenset()) -> Prepared:
+    """Check a proposal against the package it was made on.
+
+    Raises CompositionError for edits that do not apply, stand twice, or were rejected before.
+    """
+    edits = [one.edit for one in proposal.edits]
+    after = compose(files, enumerate(edits, 1))
+    alone = [_applies(files, edit) for edit in edits]
+    groups = _groups(files, edits, alone)
+    ids: list[str] = []
+    failures: list[Failure] = []
+    refs: list[ChangeRef] = []
+    so_far = dict(files)
+    for number, (one, stands_alone) in enumerate(zip(proposal.edits, alone, strict=True), 1):
+        base = files if stands_alone is not None else so_far
+        result = stands_alone if stands_alone is not None else apply(so_far, one.edit)
+        so_far = apply(so_far, one.edit)
+        id = change_id(one.edit, base)
+        if id in ids:
+            failures.append(Failure(number, one.edit, "the same change stands in this proposal twice"))
+        if id in rejected:
+            failures.append(Failure(number, one.edit, "this change was rejected before and is not proposed again"))
+        ids.append(id)
+        unit = unit_of(one.edit)
+        refs.append(
+            ChangeRef(
+                change=id,
+                unit=unit,
+                base=unit_hash(base, unit),
+                result=unit_hash(result, unit),
+                group=groups[number - 1],
+                findings=one.findings,
+                made_by_hand=proposal.by_hand,
+            )
+        )
+    if failures:
+        raise CompositionError(failures)
+    weakens = _weakens(files, proposal, refs)
+    return Prepared(
+        proposal,
+        tuple(ref.model_copy(update={"weakens_safety": ref.change in weakens}) for ref in refs),
+        after,
+        weakens,
+    )
+
+
+def _applies(files: Files, edit: Edit) -> dict[str, bytes] | None:
+    try:
+        return apply(files, edit)
+    except EditError:
+        return None
+
+
+def _groups(files: Files, edits: Sequence[Edit], alone: Sequence[dict[str, bytes] | None]) -> list[str]:
+    """A group's name for each edit ("" = stands by itself): edits that need each other are decided as one."""
+    parent = list(range(len(edits)))
+
+    def root(one: int) -> int:
+        while parent[one] != one:
+            one = parent[one]
+        return one
+
+    for later, edit in enumerate(edits):
+        if alone[later] is None:
+            needed = [n for n in range(later) if path_of(edits[n]) == path_of(edit)] or list(range(later))
+            # The shortest tail of earlier edits after which it applies; all of them where no single one suffices.
+            enough = next((n for n in reversed(needed) if _applies_after(files, edits[n], edit)), None)
+            for n in [enough] if enough is not None else needed:
+                parent[root(n)] = root(later)
+        for earlier in range(later):
+            same_part = unit_of(edits[earlier]) == unit_of(edit) and not isinstance(edit, TextEdit)
+            if same_part or _mentions(edit, edits[earlier]) or _mentions(edits[earlier], edit):
+                parent[root(earlier)] = root(later)
+    sizes: dict[int, int] = {}
+    for n in range(len(edits)):
+        sizes[root(n)] = sizes.get(root(n), 0) + 1
+    return [f"g{root(n) + 1}" if sizes[root(n)] > 1 else "" for n in range(len(edits))]
+
+
+def _applies_after(files: Files, first: Edit, second: Edit) -> bool:
+    after = _applies(files, first)
+    return after is not None and _applies(after, second) is not None
+
+
+def _mentions(edit: Edit, other: Edit) -> bool:
+    """Whether an edit speaks of what the other one brings in: a resource, a checkpoint, a file, a function."""
+    new = _introduced(other)
+    if not new:
+        return False
+    text = _words(edit)
+    return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", text) for name in new)
+
+
+def _introduced(edit: Edit) -> tuple[str, ...]:
+    match edit:
+        case AddResource():
+            return (f"{edit.resource.get('resourceType')}/{edit.resource.get('id')}",)
+        case AddFile():
+            return (edit.path,)
+        case TextEdit() if edit.path == "checkpoints.py":
+            names = set(re.findall(r"^def (\w+)", edit.replace, re.MULTILINE))
+            return tuple(sorted(names - set(re.findall(r"^def (\w+)", edit.find, re.MULTILINE))))
+    return ()
+
+
+def _words(edit: Edit) -> str:
+    match edit:
+        case TextEdit():
+            return edit.replace
+        case AddFile():
+            return edit.content
+        case AddResource():
+            return dump_json(edit.resource)
+        case ResourceEdit():
+            return dump_json([operation.get("value") for operation in edit.operations])
+        case AddCheckpoint():
+            return dump_json(edit.table)
+        case CheckpointEdit():
+            return dump_json(edit.set)
+    return ""
+
+
+def _weakens(files: Files, proposal: Proposal, refs: Sequence[ChangeRef]) -> dict[str, tuple[str, ...]]:
+    """Which changes make a safety checkpoint weaker: each is asked alone, after the group members before it."""
+    before = load(files, where=proposal.task)
+    if not any(checkpoint.is_safety for checkpoint in before.checkpoints):
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for number, (one, ref) in enumerate(zip(proposal.edits, refs, strict=True)):
+        if path_of(one.edit) not in ("checkpoints.toml", "checkpoints.py"):
+            continue
+        members = [n for n in range(number) if ref.group and refs[n].group == ref.group]
+        after = compose(files, [(n + 1, proposal.edits[n].edit) for n in [*members, number]])
+        try:
+            now = load(after, where=proposal.task)
+        except Exception:  # noqa: BLE001 (whatever makes it unreadable, it is not shown to be as strict as before)
+            found[ref.change] = ("the checkpoints cannot be read with this change alone",)
+            continue
+        reasons = weakened(before.checkpoints, now.checkpoints, code=(before.code or "", now.code or ""))
+        if reasons:
+            found[ref.change] = tuple(f"{id}: {why}" for id, whys in reasons.items() for why in whys)
+    return found
+
+
+def dump_proposal(proposal: Proposal) -> bytes:
+    """The bytes of reviews/proposals/<id>.json."""
+    return (dump_json(_plain(proposal.model_dump(mode="python"))) + "\n").encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def parse_proposal(data: bytes, *, where: str) -> Proposal:
+    """A stored proposal. Raises StoreError where it cannot be read."""
+    try:
+        return Proposal.model_validate(parse_json(data, where=where))
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise StoreError(f"the proposal cannot be read: {place}: {first['msg']}.", where=where) from None
+
+
+def path_in_package(proposal_id: str) -> str:
+    """Where a proposal stands in its package."""
+    return f"reviews/proposals/{proposal_id}.json"
+
+
+def file_hash(proposal: Proposal) -> str:
+    """SHA-256 of the stored file."""
+    return sha256(dump_proposal(proposal)).hexdigest()
