@@ -177,6 +177,12 @@ def missing_for_release(parts: Parts, files: Mapping[str, bytes]) -> list[str]:
             for deliverable in meta.deliverables
             if deliverable.path not in written
         ]
+    told = [ref for ref in (context.patient, context.practitioner) if ref] if context else []
+    missing += [
+        f"instruction.md lacks {name}, which the agent is to know"
+        for name in (*told, *(deliverable.path for deliverable in meta.deliverables))
+        if name not in parts.instruction
+    ]
     changes = files.get("CHANGELOG.md", b"").decode("utf-8", errors="replace")
     if not re.search(rf"^##\s+(?:v|version )?{meta.version}\b", changes, re.MULTILINE | re.IGNORECASE):
         missing.append(f"CHANGELOG.md lacks an entry '## {meta.version}' for this version")

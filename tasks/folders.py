@@ -30,14 +30,16 @@ _digests: _Digests = {}
 class FolderFiles(Mapping[str, bytes]):
     """A directory as {path inside it: bytes}.
 
-    The listing is taken once. A file that changes afterwards is refused when it is read, so that one object never
-    mixes two states of a folder. Symbolic links and other special files are not followed; `refused` names them.
+    The listing is taken once. A file that changes before it is first read is refused, so that one object never mixes
+    two states of a folder; all but the chart is kept once read, so that a task stays what it was when it was loaded.
+    Symbolic links and other special files are not followed; `refused` names them.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.refused: list[Fault] = []
         self._states: dict[str, _State] = {}
+        self._kept: dict[str, bytes] = {}
         self._list(root, "")
 
     def _list(self, folder: Path, prefix: str) -> None:
@@ -61,6 +63,8 @@ class FolderFiles(Mapping[str, bytes]):
                 self.refused.append(Fault(path, "not a regular file; remove it"))
 
     def __getitem__(self, path: str) -> bytes:
+        if path in self._kept:
+            return self._kept[path]
         expected = self._states[path]
         # O_NOFOLLOW and fstat on the opened file: what was listed is what is read.
         try:
@@ -80,6 +84,8 @@ class FolderFiles(Mapping[str, bytes]):
                 where=str(self.root / path),
                 remedy="Load the task again.",
             )
+        if not path.startswith("chart/"):
+            self._kept[path] = data
         return data
 
     def __iter__(self) -> Iterator[str]:

@@ -250,6 +250,15 @@ def test_a_draft_may_lack_checkpoints_solution_and_clock_and_a_release_may_not()
     ]  # fmt: skip
 
 
+def test_a_release_needs_an_instruction_that_names_whom_it_is_about_and_where_to_write() -> None:
+    files = tiny_files()
+    files["instruction.md"] = b"# Short\n\nHe is on no anticoagulant now.\n"
+    assert faults(files, where=TINY_ID) == []
+    found = faults(files, where=TINY_ID, release=True)
+    assert [fault.place for fault in found] == [f"{TINY_ID}/instruction.md"] * 3
+    assert "/workspace/output/reply.md" in found[-1].message
+
+
 @pytest.mark.parametrize("target", ["instruction.md", "chart"])
 def test_a_symbolic_link_is_refused(tiny_package: Path, tmp_path: Path, target: str) -> None:
     (tiny_package / target).rename(tmp_path / "elsewhere")

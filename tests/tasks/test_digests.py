@@ -84,6 +84,14 @@ def test_a_file_that_changes_under_a_loaded_task_is_refused(tiny_package: Path, 
         _ = tiny_task.agent_digest
 
 
+def test_a_loaded_task_stays_what_it_was_while_its_author_goes_on_writing(tiny_package: Path, tiny_task: Task) -> None:
+    before = load(tiny_files(), where=TINY_ID).grade_digest
+    (tiny_package / "checkpoints.toml").write_text("# all new\n", "utf-8")
+    (tiny_package / "CHANGELOG.md").unlink()
+    assert tiny_task.grade_digest == before
+    assert not tiny_task.is_draft
+
+
 def test_a_file_swapped_for_a_link_after_listing_is_refused(tiny_package: Path, tmp_path: Path) -> None:
     files = FolderFiles(tiny_package)
     secret = tmp_path / "secret"
