@@ -93,6 +93,7 @@ class MemoryIndex(_Columns):
     def __init__(self, resources: Iterable[Resource]) -> None:
         super().__init__()
         self._rows: dict[str, list[Resource]] = {}
+        self._ids: dict[str, NDArray[np.bytes_]] = {}
         self._bodies: dict[str, tuple[list[dict[str, Any]], frozenset[str]]] = {}
         for resource in resources:
             self._rows.setdefault(resource.type, []).append(resource)
@@ -102,7 +103,11 @@ class MemoryIndex(_Columns):
         return {type: len(rows) for type, rows in self._rows.items()}
 
     def ids(self, type: str) -> NDArray[np.bytes_]:
-        return np.array([r.id.encode("ascii") for r in self._rows.get(type, ())], f"S{_ID_WIDTH}")
+        made = self._ids.get(type)
+        if made is None:
+            made = np.array([r.id.encode("ascii") for r in self._rows.get(type, ())], f"S{_ID_WIDTH}")
+            self._ids[type] = made
+        return made
 
     def find(self, type: str, ident: str) -> int | None:
         return self._places.get(type, {}).get(ident)
@@ -140,13 +145,17 @@ def _collector_paused() -> Iterator[None]:
 
 
 def dangling(resources: Sequence[Resource]) -> list[tuple[str, str, str]]:
-    """(reference of the holder, path, target) of every relative reference that leads to no resource of the chart."""
+    """(reference of the holder, path, target) of every reference that leads to no resource of the chart.
+
+    Relative and urn: references are looked at; an absolute URL leads out of the chart, `#x` to a contained resource.
+    """
     known = {resource.ref for resource in resources}
     found = []
     for resource in resources:
         for path, target in references(resource.body):
             relative = target.split("/_history/", 1)[0]
-            if ":" not in target and not target.startswith("#") and relative not in known:
+            outside = target.startswith("#") or (":" in target and not target.startswith("urn:"))
+            if not outside and relative not in known:
                 found.append((resource.ref, path, target))
     return found
 

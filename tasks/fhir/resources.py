@@ -188,6 +188,8 @@ class Resource:
         """
         raw = raw.strip(" \t\r\n\ufeff")
         body = parse_json(raw, where=where)
+        if "\n" in raw or "\r" in raw:
+            raw = dump_json(body)  # a resource is one line wherever it is stored
         return cls._checked(body, raw, where)
 
     @classmethod
