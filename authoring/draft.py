@@ -19,7 +19,7 @@ from typing import Any
 import tomli_w
 
 from tasks.errors import UsageError
-from tasks.fhir.intake import as_chart_files, leads_to, read_records
+from tasks.fhir.intake import as_chart_files, attachments, leads_to, read_records
 from tasks.fhir.resources import Resource, references
 from tasks.manifest import TASK_ID
 from tasks.places import nearest
@@ -82,7 +82,7 @@ def select(resources: Iterable[Resource], patient: str) -> Selection:
         some = f"Patients there: {', '.join(there[:10])}{more}." if there else ""
         raise UsageError("This record has no such patient.", where=patient, remedy=some or "It has no patient at all.")
     targets = {
-        ref: [to for _, target in references(resource.body) if (to := leads_to(target))]
+        ref: [to for _, target in (*references(resource.body), *attachments(resource.body)) if (to := leads_to(target))]
         for ref, resource in by_ref.items()
     }
     mine = {ref for ref, resource in by_ref.items() if _belongs(resource, patient, targets[ref])}

@@ -68,10 +68,18 @@ class LoopbackServer:
         """The server of this process, started at first use; a forked child gets its own."""
         with cls._making:
             server = cls._current
-            if server is None or server._pid != os.getpid() or not server._thread.is_alive():
+            if server is None or not server._thread.is_alive():
                 server = cls._current = cls(port)
                 atexit.register(server.stop)
             return server
+
+    @classmethod
+    def _after_fork(cls) -> None:
+        """In a child: let go of the parent's socket, or its port would stay taken and answer nobody."""
+        cls._making = threading.Lock()
+        if cls._current is not None:
+            cls._current._socket.close()
+            cls._current = None
 
     def mount(self, handler: Handler) -> str:
         """The base URL under which `handler` answers from now on."""
@@ -149,6 +157,9 @@ class LoopbackServer:
             return rest.failure(404, "not-found", "The session at this address was closed.")
         except Exception as fault:  # noqa: BLE001 (a fault of ours must not print a chart's text to a log)
             return rest.failure(500, "exception", f"The server failed on this request ({type(fault).__name__}).")
+
+
+os.register_at_fork(after_in_child=LoopbackServer._after_fork)
 
 
 async def _read_body(headers: dict[str, str], receive: _Receive) -> bytes | None:

@@ -11,7 +11,7 @@ import hashlib
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def read_records(path: Path, *, only_valid: bool = True) -> Intake:
     known = {resource.ref for resource in kept}
     dangling: Counter[str] = Counter()
     for resource in kept:
-        for at, target in references(resource.body):
+        for at, target in (*references(resource.body), *attachments(resource.body)):
             if not target.startswith("#") and leads_to(target) not in known:
                 dangling[f"{_INDEX.sub('', at)} -> {_target_kind(target)}"] += 1
     return Intake(tuple(kept), dropped, dangling, notes)
@@ -87,6 +87,20 @@ def leads_to(reference: str) -> str | None:
     """`Type/id` of a relative reference, its version left off; None for any other kind of reference."""
     match = _RELATIVE.fullmatch(reference)
     return f"{match[1]}/{match[2]}" if match else None
+
+
+def attachments(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(path, `Binary/id`) of every attachment whose content is a resource of its own, as hospitals export notes."""
+    stack: list[tuple[str, Any]] = [(str(body.get("resourceType", "")), body)]
+    while stack:
+        path, node = stack.pop()
+        if isinstance(node, dict):
+            url = node.get("url")
+            if isinstance(url, str) and url.startswith("Binary/") and leads_to(url):
+                yield f"{path}.url", url
+            stack.extend((f"{path}.{key}", value) for key, value in node.items() if isinstance(value, (dict, list)))
+        elif isinstance(node, list):
+            stack.extend((path, item) for item in node if isinstance(item, (dict, list)))
 
 
 def as_chart_files(resources: tuple[Resource, ...]) -> dict[str, bytes]:
@@ -240,6 +254,7 @@ class _Urls:
                 self._within.setdefault((number, entry.full_url), ref)
                 if self._across.setdefault(entry.full_url, ref) != ref:
                     self._across[entry.full_url] = None
+        self.with_binaries = any(ref is not None and ref.startswith("Binary/") for ref in self._across.values())
 
     def get(self, number: int, url: str) -> str | None:
         return self._within.get((number, url)) or self._across.get(url)
@@ -276,9 +291,10 @@ def _resolved(
             notes["reference by search, resolved" if ref else "reference by search, target not found"] += 1
         if ref is not None:
             changes[target] = ref + mark + fragment
-    if not changes:
+    if not changes and not urls.with_binaries:
         return entry
-    return _Found(entry.where, entry.full_url, _rewritten(entry.body, changes), "")
+    body = _rewritten(entry.body, changes, lambda url: urls.get(number, url))
+    return entry if body == entry.body else _Found(entry.where, entry.full_url, body, "")
 
 
 def _by_search(kind: str, query: str, by_identifier: Mapping[tuple[str, str, str], set[str]]) -> str | None:
@@ -291,17 +307,23 @@ def _by_search(kind: str, query: str, by_identifier: Mapping[tuple[str, str, str
     return next(iter(found)) if len(found) == 1 else None
 
 
-def _rewritten(node: Any, changes: Mapping[str, str]) -> Any:
-    if isinstance(node, dict):
-        return {
-            key: changes.get(value, value)
-            if key == "reference" and isinstance(value, str)
-            else _rewritten(value, changes)
-            for key, value in node.items()
-        }
+def _rewritten(node: Any, changes: Mapping[str, str], content: Callable[[str], str | None]) -> Any:
+    """`node` with its references changed, and with the url of an attachment where that is a resource of the input."""
     if isinstance(node, list):
-        return [_rewritten(item, changes) for item in node]
-    return node
+        return [_rewritten(item, changes, content) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made = {}
+    for key, value in node.items():
+        if isinstance(value, str):
+            if key == "reference":
+                value = changes.get(value, value)
+            elif key == "url" and (ref := content(value)) is not None and ref.startswith("Binary/"):
+                value = ref
+            made[key] = value
+        else:
+            made[key] = _rewritten(value, changes, content)
+    return made
 
 
 def _without_collisions(entries: list[_Found], dropped: Counter[str], notes: Counter[str]) -> list[Resource]:

@@ -44,6 +44,15 @@ RECORD: list[Body] = [
     observation("b1", "Patient/ben", performer=[to("Patient/ana")]),
     made("Encounter", "e", status="finished", subject=to("Patient/ana"), location=[{"location": to("Location/l")}])
     | {"class": {"code": "AMB"}},
+    made(
+        "DocumentReference",
+        "note",
+        status="current",
+        subject=to("Patient/ana"),
+        content=[{"attachment": {"contentType": "text/plain", "url": "Binary/text"}}],
+    ),
+    made("Binary", "text", contentType="text/plain", data="SGVsbG8="),
+    made("Binary", "not-hers", contentType="text/plain", data="SGVsbG8="),
     made("Location", "l", managingOrganization=to("Organization/o")),
     made("Organization", "o", name="Clinic"),
     made("Organization", "unused", name="Elsewhere"),
@@ -88,6 +97,8 @@ def chart_of(draft: Draft) -> Chart:
 
 def test_a_draft_holds_the_patient_what_is_theirs_and_what_that_refers_to(draft: Draft) -> None:
     assert sorted(row.ref for row in chart_of(draft).resources()) == [
+        "Binary/text",
+        "DocumentReference/note",
         "Encounter/e",
         "Location/l",
         "Observation/a1",
@@ -98,11 +109,11 @@ def test_a_draft_holds_the_patient_what_is_theirs_and_what_that_refers_to(draft:
         "Practitioner/doctor",
         "Provenance/prov",
     ]
-    assert draft.taken.total() == 9
+    assert draft.taken.total() == 11
     assert draft.others == {
         "another patient's": 1,
         "another patient's, though it names this one": 2,
-        "nothing of this patient refers to it": 3,
+        "nothing of this patient refers to it": 4,
     }
 
 
@@ -147,7 +158,7 @@ def test_the_files_on_disk_are_the_files_returned(draft: Draft) -> None:
 def test_a_draft_is_phi_until_somebody_says_otherwise(record: Path, tmp_path: Path) -> None:
     made = new_draft(record, "Patient/ana", tmp_path / "by-default")
     assert package.FolderSource(tmp_path).load("by-default").meta.data_class == "phi"
-    assert made.taken.total() == 9
+    assert made.taken.total() == 11
 
 
 def test_an_unknown_patient_is_refused_with_some_that_are_there(record: Path, tmp_path: Path) -> None:
@@ -220,7 +231,7 @@ def run(record: Path, tmp_path: Path) -> Callable[..., Any]:
 def test_the_command_prints_what_was_taken_and_what_was_not(run: Callable[..., Any], tmp_path: Path) -> None:
     done = run("--title", "A title", "--specialty", "Cardiology")
     assert done.exit_code == 0, done.output
-    assert "9 resources" in done.output
+    assert "11 resources" in done.output
     assert "nothing of this patient refers to it" in done.output
     assert "tasks validate" in done.output
     assert 'specialty = "Cardiology"' in (tmp_path / "ana-draft" / "task.toml").read_text("utf-8")

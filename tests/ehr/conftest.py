@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -141,8 +141,17 @@ def client(session: ehr.Session) -> Iterator[Client]:
 
 
 @pytest.fixture
-def connect() -> type[Client]:
-    return Client
+def connect() -> Iterator[Callable[[str], Client]]:
+    """Connects clients; those that are still open at the end of the test are closed."""
+    made: list[Client] = []
+
+    def client(base_url: str) -> Client:
+        made.append(Client(base_url))
+        return made[-1]
+
+    yield client
+    for one in made:
+        one.close()
 
 
 @pytest.fixture(scope="session")

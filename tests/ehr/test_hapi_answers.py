@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ def asked(client: Client, query: str, rows: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["edge", "synthea", "clinosim"])
 def test_a_session_over_http_answers_as_hapi_does_and_as_r4_where_hapi_departs(
-    name: str, shared_data: Path, hapi_rows: Any, connect: type[Client], tmp_path: Path
+    name: str, shared_data: Path, hapi_rows: Any, connect: Callable[[str], Client], tmp_path: Path
 ) -> None:
     chart = Chart.open(hapi_rows.chart_files(shared_data, name), cache=tmp_path)
     with ehr.open(chart) as session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -355,7 +356,9 @@ def test_the_order_in_which_a_chart_was_written_changes_no_answer(chart_files: d
             assert matches(answers[0]) == matches(answers[1]) != []
 
 
-def test_two_sessions_of_one_chart_answer_at_their_own_addresses(chart: Chart, connect: type[Client]) -> None:
+def test_two_sessions_of_one_chart_answer_at_their_own_addresses(
+    chart: Chart, connect: Callable[[str], Client]
+) -> None:
     with ehr.open(chart) as one, ehr.open(chart) as other:
         assert one.base_url != other.base_url
         assert urlsplit(one.base_url).port == urlsplit(other.base_url).port

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -298,7 +299,7 @@ def test_what_json_cannot_say_is_refused(session: ehr.Session, order: Body, valu
 
 
 def test_sessions_never_see_each_others_writes_and_leave_the_chart_as_it_was(
-    chart: Chart, connect: type[Client], order: Body
+    chart: Chart, connect: Callable[[str], Client], order: Body
 ) -> None:
     size, digest = len(chart), chart.digest
     with ehr.open(chart) as one, ehr.open(chart) as other:
@@ -326,7 +327,7 @@ def test_records_see_the_writes_and_outlive_the_session(session: ehr.Session, or
 
 
 def test_a_closed_session_is_an_environment_fault_and_never_an_empty_answer(
-    chart: Chart, connect: type[Client], order: Body
+    chart: Chart, connect: Callable[[str], Client], order: Body
 ) -> None:
     session = ehr.open(chart)
     client = connect(session.base_url)

@@ -101,6 +101,24 @@ def test_a_urn_that_means_two_things_in_two_bundles_is_taken_from_its_own(read: 
     assert intake.dangling == {"Condition.subject -> urn": 1}
 
 
+def test_a_note_that_is_a_resource_of_its_own_is_followed(read: Callable[..., Intake]) -> None:
+    def note(ident: str, url: str) -> Body:
+        attachment = {"contentType": "text/plain", "url": url}
+        return {
+            "resourceType": "DocumentReference",
+            "id": ident,
+            "status": "current",
+            "content": [{"attachment": attachment}],
+        }
+
+    text = {"resourceType": "Binary", "id": "t", "contentType": "text/plain", "data": "SGVsbG8="}
+    rows = [note("d1", DOCTOR_URN), note("d2", "Binary/lost"), note("d3", "http://elsewhere.example/x")]
+    intake = read({"b.json": bundle((DOCTOR_URN, text), *(("", row) for row in rows))})
+    urls = [found(intake)[f"DocumentReference/d{n}"]["content"][0]["attachment"]["url"] for n in (1, 2, 3)]
+    assert urls == ["Binary/t", "Binary/lost", "http://elsewhere.example/x"]
+    assert intake.dangling == {"DocumentReference.content.attachment.url -> Binary": 1}
+
+
 def test_a_reference_by_search_is_resolved_where_one_target_is_there(read: Callable[..., Intake]) -> None:
     doctor = {"resourceType": "Practitioner", "id": "dr", "identifier": [{"system": "urn:npi", "value": "99"}]}
     asked = [f"Practitioner?identifier={token}" for token in ("urn:npi|99", "urn:npi%7C99", "99", "urn:npi|0")]
