@@ -184,6 +184,7 @@ class _Walk:
         known = context(inside)
         if not node or all(key == "resourceType" for key in node):
             yield Issue(path, "structure", "an object has no element")
+            return
         for key, value in node.items():
             element = known.keys.get(key)
             if element is None and key.startswith("_"):
