@@ -21,7 +21,7 @@ from tasks.folders import FolderFiles
 from tasks.manifest import Context, Deliverable, Limits, Provenance, TaskMeta
 from tasks.places import Fault
 from tasks.plans import Action, Plan
-from tasks.structure import Parts, read
+from tasks.structure import REQUIRED, Parts, read
 
 if TYPE_CHECKING:
     from tasks.fhir.chart import Chart
@@ -51,7 +51,7 @@ class Task:
         from tasks.fhir.chart import Chart
         from tasks.workspace import Workspace
 
-        return Chart.open(self.chart_files, cache=Workspace.find().cache / "charts")
+        return Chart.open(self.chart_files, cache=Workspace.find().cache)
 
     @property
     def chart_files(self) -> Mapping[str, bytes]:
@@ -139,7 +139,10 @@ class FolderSource:
         self.root = Path(root)
 
     def list(self) -> list[str]:
-        """The ids, sorted: folders that hold a task.toml. Reads no file. Raises EnvironmentFault without the folder."""
+        """The ids, sorted: folders that hold a task.toml or an instruction.md, so that a package that lost one is seen.
+
+        Reads no file. Raises EnvironmentFault where the folder cannot be read.
+        """
         try:
             with os.scandir(self.root) as entries:
                 return sorted(
@@ -147,7 +150,7 @@ class FolderSource:
                     for entry in entries
                     if not entry.name.startswith((".", "__"))
                     and entry.is_dir()
-                    and (self.root / entry.name / "task.toml").is_file()
+                    and any((self.root / entry.name / name).is_file() for name in REQUIRED)
                 )
         except OSError as error:
             raise EnvironmentFault(

@@ -180,6 +180,7 @@ name = "Demonstration team"
 
 # ---- people ----
 # Written at first start so that everything can be tried. They are not real: replace them by your own.
+# specialties: what they can judge. conflicts: ids of people and tasks that they may not judge.
 # roles: author, reviewer, pharmacist, adjudicator, lead, researcher, steward (a steward may see identified records).
 
 [[person]]

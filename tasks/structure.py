@@ -15,8 +15,9 @@ from tasks.places import Fault, Misread, at, json_value, shown, text, toml, toml
 from tasks.plans import PLAN_NAME, Plan, read_plan
 from tasks.strict import Strict
 
-_REQUIRED = ("task.toml", "instruction.md")
-_FIXED = (*_REQUIRED, "checkpoints.toml", "checkpoints.py", "CHANGELOG.md", "reviews/events.ndjson")
+#: The files that every package has.
+REQUIRED = ("task.toml", "instruction.md")
+_FIXED = (*REQUIRED, "checkpoints.toml", "checkpoints.py", "CHANGELOG.md", "reviews/events.ndjson")
 _CHART = re.compile(r"^chart/([A-Z][A-Za-z]{1,63})\.ndjson$")
 _EXAMPLE = re.compile(r"^examples/[A-Za-z0-9][A-Za-z0-9._-]*\.(?:json|md|txt)$")
 _PROPOSAL = re.compile(r"^reviews/proposals/[A-Za-z0-9][A-Za-z0-9._-]*\.json$")
@@ -93,7 +94,7 @@ def read(files: Mapping[str, bytes], where: str) -> tuple[Parts | None, list[Fau
 def _listing_faults(files: Mapping[str, bytes]) -> Iterator[Fault]:
     if isinstance(files, FolderFiles):
         yield from files.refused
-    for path in _REQUIRED:
+    for path in REQUIRED:
         if path not in files:
             yield Fault(path, "the file is missing; every package has it")
     for path in sorted(files):

@@ -41,6 +41,15 @@ def test_list_shows_the_rest_where_one_task_is_broken(tiny_package: Path) -> Non
     assert f"{other}/task.toml:1: not valid TOML" in result.stderr
 
 
+@pytest.mark.parametrize("lost", ["task.toml", "instruction.md"])
+def test_a_package_that_lost_a_file_is_not_passed_over(tiny_package: Path, lost: str) -> None:
+    (tiny_package / lost).unlink()
+    assert run("list", "--tasks", tiny_package.parent).exit_code == 1
+    result = run("validate", "--all", "--tasks", tiny_package.parent)
+    assert result.exit_code == 1
+    assert f"{tiny_package}/{lost}: the file is missing" in result.stdout
+
+
 def test_list_parses_no_chart(tiny_package: Path) -> None:
     (tiny_package / "chart" / "Observation.ndjson").write_text("not json\n", "utf-8")
     assert run("list", "--tasks", tiny_package.parent).exit_code == 0
