@@ -144,6 +144,11 @@ class StoredTrial:
     path: Path
     key: TrialKey
 
+    @classmethod
+    def of(cls, batch: Path, key: TrialKey) -> StoredTrial:
+        """The attempt of a batch folder that `key` names, whether it is there or not."""
+        return cls(batch / trial_folder(key), key)
+
     @property
     def outcome(self) -> TrialOutcome | None:
         """How it ended; None while it runs, after its process died, and where outcome.json cannot be read."""

@@ -53,7 +53,7 @@ def test_what_is_written_is_read_back_in_order(batch: Batch) -> None:
         writer.finish(outcome())
         writer.verdicts([verdict("cp1", "pass", "code")])
     trial = batch.trials()[0]
-    assert trial.key == KEY
+    assert trial == StoredTrial.of(batch.path, KEY)
     assert [event.n for event in trial.events()] == [1, 2]
     assert trial.calls() == [call(1, "a long result\n\u2028 ü")]
     assert trial.writes() == [written]
