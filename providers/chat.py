@@ -36,8 +36,9 @@ from providers.base import (
     check_pairing,
 )
 from providers.endpoint import Endpoint
-from providers.pricing import Price, add, cost
+from providers.pricing import add, cost
 from providers.retry import RetryPolicy, with_retries
+from tasks.settings import ModelSettings, Price
 from tasks.taxonomy import DataClass
 from tasks.trials import Usage
 
@@ -51,20 +52,6 @@ KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 
 #: How often a model may mend an answer that does not fit the schema.
 REPAIRS = 2
-
-
-class ModelSettings(Protocol):
-    """What workbench.toml says of a model; `[model."provider/name"]`."""
-
-    endpoint: str
-    key_env: str
-    reasoning: str
-    max_output: int
-    concurrency: int
-    data_class: DataClass
-
-    @property
-    def price(self) -> Price | None: ...
 
 
 class Client(Protocol):

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
+from tasks.settings import Price
 from tasks.trials import Usage
-
-
-class Price(Protocol):
-    """USD per million tokens."""
-
-    input: float
-    cache_read: float | None
-    cache_write: float | None
-    output: float
 
 
 def cost(usage: Usage, price: Price | None) -> float | None:

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from providers import Chat, RetryPolicy, chat
 from providers.wire import KEY, Reply, Script, WireServer
+from tasks.settings import ModelSettings, Price
 
 FACES = ("anthropic", "openai")
 
 
-@dataclass(frozen=True)
-class FakePrice:
-    input: float = 2.0
-    cache_read: float | None = 0.2
-    cache_write: float | None = 2.5
-    output: float = 10.0
-
-
-@dataclass(frozen=True)
-class FakeSettings:
-    endpoint: str
-    key_env: str = "WIRE_KEY"
-    reasoning: str = ""
-    max_output: int = 2000
-    concurrency: int = 4
-    data_class: Any = "open"
-    price: Any = FakePrice()
+PRICE = Price(input=2.0, cache_read=0.2, cache_write=2.5, output=10.0)
 
 
 class Played:
@@ -47,7 +31,7 @@ class Played:
         data_class = settings.pop("task_class", "open")
         return chat(
             f"{face}/{model}",
-            FakeSettings(endpoint=url, **settings),
+            ModelSettings(**({"endpoint": url, "key_env": "WIRE_KEY", "max_output": 2000, "price": PRICE} | settings)),
             data_class=data_class,
             policy=policy,
             environ={"WIRE_KEY": key},
