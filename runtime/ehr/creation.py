@@ -14,6 +14,7 @@ from runtime.ehr.outcome import refusal, refusals
 from tasks.errors import ChartError
 from tasks.fhir.chart import Records
 from tasks.fhir.elements import Issue, check
+from tasks.fhir.intake import too_deep
 from tasks.fhir.resources import Resource, dump_json, parse_json, references
 
 _RELATIVE = re.compile(r"([A-Z][A-Za-z]+)/([A-Za-z0-9\-.]{1,64})(?:/_history/[A-Za-z0-9\-.]{1,64})?", re.ASCII)
@@ -34,6 +35,8 @@ def parsed(body: bytes | str | Mapping[str, Any]) -> dict[str, Any]:
         raise refusal(400, "structure", f"The body cannot be written as JSON: {fault}.") from None
     if not isinstance(value, dict):
         raise refusal(400, "structure", "The body is not a JSON object.")
+    if too_deep(value):
+        raise refusal(400, "structure", "The body is nested too deeply to be FHIR.")
     return value
 
 

@@ -24,6 +24,8 @@ _NDJSON = (".ndjson", ".ndjson.gz", ".jsonl", ".jsonl.gz")
 _BUNDLE = (".json", ".json.gz")
 _RELATIVE = re.compile(r"([A-Z][A-Za-z]+)/([A-Za-z0-9\-.]{1,64})(?:/_history/[A-Za-z0-9\-.]{1,64})?", re.ASCII)
 _CONDITIONAL = re.compile(r"([A-Z][A-Za-z]+)\?(.+)", re.ASCII)
+#: Levels of objects and arrays in one resource. Real ones have some 15; a thousand would end any walk over them.
+MAX_DEPTH = 100
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -87,6 +89,21 @@ def leads_to(reference: str) -> str | None:
     """`Type/id` of a relative reference, its version left off; None for any other kind of reference."""
     match = _RELATIVE.fullmatch(reference)
     return f"{match[1]}/{match[2]}" if match else None
+
+
+def too_deep(value: Any) -> bool:
+    """Whether objects and arrays stand more than MAX_DEPTH levels inside each other."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            item
+            for node in level
+            for item in (node.values() if isinstance(node, dict) else node)
+            if isinstance(item, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def attachments(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -190,6 +207,8 @@ def _entry(where: str, url: str, body: Any, raw: str, dropped: Counter[str]) -> 
         dropped["no resourceType"] += 1
     elif body["resourceType"] == "Bundle":
         dropped["a Bundle inside the input"] += 1
+    elif too_deep(body):
+        dropped["nested too deeply to be FHIR"] += 1
     else:
         yield _Found(where, url, body, raw)
 

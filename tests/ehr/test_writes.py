@@ -216,6 +216,18 @@ def test_a_body_that_is_no_resource_is_refused(client: Client, body: bytes | str
     assert json.loads(answer.body)["resourceType"] == "OperationOutcome"
 
 
+@pytest.mark.parametrize("depth", [40, 60, 300, 480, 900, 5000])
+def test_a_body_that_is_nested_too_deeply_is_refused_and_a_deep_one_is_not(
+    client: Client, session: ehr.Session, depth: int
+) -> None:
+    inner = '{"url":"urn:x","valueString":"y"}'
+    extension = '{"url":"urn:x","extension":[' * depth + inner + "]}" * depth
+    body = f'{{"resourceType":"Basic","code":{{"text":"x"}},"extension":[{extension}]}}'
+    assert client.send("POST", "Basic", body).status == (201 if depth == 40 else 400)
+    assert len(session.ledger) == (1 if depth == 40 else 0)
+    assert client.search("Basic")["total"] == len(session.ledger)
+
+
 def test_a_body_of_another_type_than_the_address_is_refused(client: Client, order: Body) -> None:
     answer = client.send("POST", "Observation", json.dumps(order))
     assert answer.status == 400

@@ -150,6 +150,15 @@ def test_what_is_not_valid_r4_is_dropped_and_counted_and_so_is_what_then_leads_n
     assert "Mia" not in repr((intake.dropped, intake.dangling, intake.notes))
 
 
+@pytest.mark.parametrize("depth", [60, 300, 480, 900, 5000])
+def test_what_is_nested_too_deeply_is_dropped_and_the_rest_read(read: Callable[..., Intake], depth: int) -> None:
+    deep = '{"url":"urn:x","extension":[' * depth + '{"url":"urn:x","valueString":"y"}' + "]}" * depth
+    line = f'{{"resourceType":"Basic","id":"b","code":{{"text":"x"}},"extension":[{deep}]}}'
+    intake = read({"x.ndjson": f"{line}\n{json.dumps(patient())}\n".encode()}, only_valid=False)
+    assert list(found(intake)) == ["Patient/pat"]
+    assert intake.dropped.total() == 1
+
+
 def test_what_is_not_valid_can_be_kept(read: Callable[..., Intake]) -> None:
     assert "Patient/pat" in found(read({"P.ndjson": [patient(nickname="Mia")]}, only_valid=False))
 
