@@ -118,8 +118,11 @@ class Model(Protocol):
     """Whatever answers a conversation: a provider's model or a built-in agent."""
 
     name: str
-    #: Whether the cost of a turn is known. A money limit on a model without prices is a configuration error.
-    priced: bool
+
+    @property
+    def has_price(self) -> bool:
+        """Whether the cost of a turn is known. A money limit on a model without a price is a configuration error."""
+        ...
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         """The next turn. Raises ProviderFault, ModelConfigError."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     help="Run agents on tasks. Exit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
 )

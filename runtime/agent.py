@@ -28,6 +28,7 @@ from providers.base import (
     UserMessage,
     check_pairing,
 )
+from providers.pricing import add
 from runtime.tools import Toolbox
 from tasks.errors import EnvironmentFault
 from tasks.fhir.resources import dump_json
@@ -194,7 +195,7 @@ class _Loop:
             )
             self.record("user", {"text": instruction})
             self.messages = [SystemMessage(system), UserMessage(instruction)]
-            if self.limits.cost is not None and not self.model.priced:
+            if self.limits.cost is not None and not self.model.has_price:
                 raise _Ended(
                     Outcome.config_error, f"a cost limit is set, and the price of {self.model.name} is unknown"
                 )
@@ -249,7 +250,7 @@ class _Loop:
             raise _Ended(Outcome.config_error, str(fault)) from None
         self.turns += 1
         self.waited += turn.waited
-        self.usage = added(self.usage, turn.usage)
+        self.usage = add(self.usage, turn.usage)
         if turn.model and turn.model not in self.models:
             self.models.append(turn.model)
         self.record(
@@ -345,10 +346,3 @@ _LIMITS = frozenset(
 def total_tokens(usage: Usage) -> int:
     """Input and output of every tier; reasoning tokens are part of the output."""
     return usage.uncached_input + usage.cache_read + usage.cache_write + usage.output
-
-
-def added(one: Usage, other: Usage) -> Usage:
-    """The sum, tier by tier; a cost that is unknown in one is unknown in the sum."""
-    cost = None if one.cost is None or other.cost is None else one.cost + other.cost
-    tiers = ("uncached_input", "cache_read", "cache_write", "output", "reasoning")
-    return Usage(**{tier: getattr(one, tier) + getattr(other, tier) for tier in tiers}, cost=cost)

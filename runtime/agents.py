@@ -113,7 +113,7 @@ class Noop:
     """Ends at once."""
 
     name = "noop"
-    priced = True
+    has_price = True
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         return _turn(self.name, [], 1, "Nothing was done.")
@@ -122,7 +122,7 @@ class Noop:
 class Oracle:
     """Replays a solution plan, a call a turn; what a create returned fills the placeholders of later calls."""
 
-    priced = True
+    has_price = True
 
     def __init__(self, plan: Plan, *, name: str = "oracle") -> None:
         self.name = name
@@ -262,7 +262,7 @@ class Shotgun:
     """Orders everything in sight: every drug, test, study and referral that it knows, visits and messages."""
 
     name = "shotgun"
-    priced = True
+    has_price = True
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         done = _turns_so_far(messages)
@@ -337,7 +337,7 @@ class Parrot:
     """Reads all that the tools show, narrowing a cut answer by year, month and day, and writes it into the note."""
 
     name = "parrot"
-    priced = True
+    has_price = True
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         done = _turns_so_far(messages)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from graders.regrade import regrade
 from graders.version import VERSION
 from runtime.agent import prompt_hash
+from runtime.agents import is_built_in
 from runtime.clock import clock_of
 from runtime.executors import DIED, Executor
 from runtime.slot import TrialRequest, TrialResult, load_folder
@@ -31,6 +32,7 @@ from tasks.errors import EnvironmentFault, UsageError, WorkbenchError
 from tasks.package import Task
 from tasks.stored import Batch, StoredTrial, agent_folder, trial_folder
 from tasks.trials import OUTCOMES, Outcome, TrialKey
+from tasks.workspace import Workspace
 
 #: Attempts of one trial in one invocation, where the outcome is one that is retried.
 MAX_ATTEMPTS = 3
@@ -181,8 +183,16 @@ def planned_line(item: Item, settings: Settings) -> dict[str, Any]:
         "backend_version": code_version() if settings.backend == "embedded" else "",
         "prompt_sha256": prompt_hash(),
         "code_version": code_version(),
-        "prices_date": "",
+        "model": _model_settings(item.agent),
     }
+
+
+def _model_settings(agent: str) -> dict[str, Any]:
+    """What workbench.toml says of a provider's model, prices as of this line's `at`. No key is in it."""
+    if is_built_in(agent):
+        return {}
+    configured = Workspace.find().settings.models.get(agent)
+    return configured.model_dump(mode="json") if configured else {}
 
 
 def items_of(batch: Batch) -> tuple[list[Item], Settings]:

@@ -44,17 +44,23 @@ class Settings(Strict):
 
 
 def make_model(agent: str, task: Task) -> Model:
-    """The model behind an agent's name: a built-in agent, or a provider's model as provider/name.
+    """The model behind an agent's name: a built-in agent, or a provider's model as provider/name, by workbench.toml.
 
-    Raises UsageError for a name that is neither, ModelConfigError for a model that is not configured.
+    Raises UsageError for a name that is neither, ModelConfigError for a model that is not configured, has no key, or is
+    not cleared for the task's data class.
     """
-    if is_built_in(agent):
+    if is_built_in(agent) or "/" not in agent:
         return built_in(agent, task)
-    if "/" in agent:
+    from providers import chat
+    from tasks.workspace import Workspace
+
+    workspace = Workspace.find()
+    configured = workspace.settings.models.get(agent)
+    if configured is None:
         raise ModelConfigError(
-            f"No provider is configured for {agent}.", remedy="Configure it in workbench.toml, or use a built-in agent."
+            "this model is not configured.", where=agent, remedy=f'Add [model."{agent}"] to {workspace.settings_file}.'
         )
-    return built_in(agent, task)
+    return chat(agent, configured, data_class=task.meta.data_class, slots=workspace.cache / "slots")
 
 
 @dataclass

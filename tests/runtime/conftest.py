@@ -101,7 +101,7 @@ class Scripted:
 
     steps: Sequence[Step] | Callable[[int], Step | Exception]
     name: str = "scripted"
-    priced: bool = True
+    has_price: bool = True
     seen: list[tuple[Message, ...]] = field(default_factory=list)
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:

@@ -219,7 +219,7 @@ def test_the_money_budget_is_an_outcome(box: Toolbox, record: Recorder) -> None:
 def test_a_money_budget_without_a_price_is_a_config_error_before_anything_is_asked(
     box: Toolbox, record: Recorder
 ) -> None:
-    model = Scripted([[read(1)]], priced=False)
+    model = Scripted([[read(1)]], has_price=False)
     run = play(model, box, record, limits=Limits(cost=1.0))
     assert (run.outcome, run.turns) == (Outcome.config_error, 0)
     assert model.seen == []
