@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -19,12 +20,15 @@ _LEFT_BEHIND = frozenset({".DS_Store", "Thumbs.db", "__pycache__"})
 class _State(NamedTuple):
     size: int
     modified: int
+    changed: int
     inode: int
 
 
-_Digests = dict[tuple[str, _State], str]
+#: Nanoseconds after which no file system gives a second write the same time.
+_SETTLED = 2_000_000_000
+
 #: (path, state of the file) -> SHA-256. A changed file has another size, time or inode, so it is read again.
-_digests: _Digests = {}
+_digests: dict[tuple[str, _State], str] = {}
 
 
 class FolderFiles(Mapping[str, bytes]):
@@ -98,12 +102,18 @@ class FolderFiles(Mapping[str, bytes]):
         return path in self._states
 
     def sha256(self, path: str) -> str:
-        """SHA-256 of one file, remembered for as long as size, time and inode stay."""
-        key = (str(self.root / path), self._states[path])
-        if key not in _digests:
-            _digests[key] = sha256(self[path]).hexdigest()
-        return _digests[key]
+        """SHA-256 of one file, remembered for as long as size, times and inode stay."""
+        state = self._states[path]
+        key = (str(self.root / path), state)
+        known = _digests.get(key)
+        if known is not None:
+            return known
+        digest = sha256(self[path]).hexdigest()
+        # A file written this moment can change once more within one tick of the clock and look the same.
+        if time.time_ns() - max(state.modified, state.changed) > _SETTLED:
+            _digests[key] = digest
+        return digest
 
 
 def _state(status: os.stat_result) -> _State:
-    return _State(status.st_size, status.st_mtime_ns, status.st_ino)
+    return _State(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -140,6 +141,19 @@ def test_a_torn_line_costs_only_itself_when_more_is_appended(tmp_path: Path) -> 
     trial.add_verdicts([verdict("cp3", "pass", "code")])
     assert [given.checkpoint for given in trial.verdicts()] == ["cp1", "cp3"]
     assert [fault.place for fault in trial.damage()] == [f"{path}:2"]
+
+
+def test_verdicts_of_several_graders_at_once_all_land_whole(tmp_path: Path) -> None:
+    trial = StoredTrial(tmp_path, KEY)
+
+    def grade(checkpoint: int) -> None:
+        for _ in range(20):
+            trial.add_verdicts([verdict(f"cp{checkpoint}", "pass", "code", "r" * 20_000)] * 2)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(grade, range(4)))
+    assert len(trial.verdicts()) == 160
+    assert trial.damage() == []
 
 
 @given(cut=st.integers(min_value=0, max_value=4000))
