@@ -13,6 +13,7 @@ import mmap
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -192,6 +193,7 @@ def write(folder: Path, digest: str, resources: Sequence[Resource]) -> None:
     puts it in place. Raises OSError if the disk refuses.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder.parent)
     made = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
     try:
         with _collector_paused():
@@ -199,6 +201,14 @@ def write(folder: Path, digest: str, resources: Sequence[Resource]) -> None:
         _put(made, folder, digest)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what builders that were killed left behind: nothing is under way for a day."""
+    for left in [*parent.glob(".building-*"), *parent.glob(".torn-*")]:
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < time.time() - 86_400:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _put(made: Path, folder: Path, digest: str) -> None:

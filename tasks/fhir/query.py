@@ -34,6 +34,9 @@ from tasks.fhir.postings import Mask
 DEFAULT_COUNT = 20
 MAX_COUNT = 200
 
+#: Links of a chain or _has: each may fan out over many types, so that a longer one could keep a server busy for long.
+MOST_LINKS = 4
+
 #: Parameters that change how an answer is written, not which rows are in it.
 PRESENTATION = frozenset({"_format", "_pretty", "_total"})
 
@@ -118,9 +121,13 @@ def parse(type: str, params: Sequence[tuple[str, str]], base_url: str = "") -> Q
                 value = f"-{value}" if modifier == "desc" else value
             elif modifier:
                 raise _unknown_modifier(type, key)
-            single.setdefault(name, value)  # the first one wins
+            if name == "_sort" and "_sort" in single:
+                value = f"{single.pop('_sort')},{value}"
+            single.setdefault(name, value)  # the first one wins, as in HAPI
         else:
             conditions.append(condition(type, key, value, base_url))
+    if not single.get("_elements", "all").strip():
+        raise _refused(type, "_elements", "the value is empty.", "Leave the parameter out to get whole resources.")
     count = DEFAULT_COUNT
     if "_count" in single:
         count = min(_whole(type, "_count", single["_count"]), MAX_COUNT)
@@ -193,6 +200,8 @@ def _include(type: str, key: str, name: str, modifier: str, value: str) -> Inclu
 
 def condition(type: str, key: str, value: str, base_url: str = "") -> Condition:
     """One `key=value` of a search as a condition on rows. Raises SearchError."""
+    if key.count(".") + key.count("_has:") > MOST_LINKS:
+        raise _refused(type, key, f"the chain has more than {MOST_LINKS} links.")
     if key.startswith("_has:"):
         return _has(type, key, value, base_url)
     if "." in key:

@@ -36,6 +36,9 @@ class Number(Decimal):
     def __str__(self) -> str:
         return self.text
 
+    def __format__(self, spec: str, /) -> str:
+        return super().__format__(spec) if spec else self.text
+
     def __reduce__(self) -> tuple[type[Number], tuple[str]]:
         return (Number, (self.text,))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import tempfile
 import time
@@ -19,6 +20,8 @@ from tasks.errors import ChartError
 from tasks.fhir.resources import Resource, parse_json
 
 _SUFFIXES = (".ndjson", ".json", ".ndjson.gz", ".json.gz")
+#: A gzip file may claim to hold anything; this much of one is read, and no more.
+MOST_BYTES = 1 << 30
 _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
@@ -124,9 +127,16 @@ def read_resources(files: Mapping[str, bytes]) -> Iterator[tuple[str, Resource]]
 def _file(name: str, content: bytes) -> Iterator[tuple[str, Resource]]:
     if name.endswith(".gz"):
         try:
-            content = gzip.decompress(content)
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+                content = packed.read(MOST_BYTES + 1)
         except (OSError, EOFError, zlib.error):
             raise ChartError("the file is not whole gzip.", where=name, remedy="Copy it again.") from None
+        if len(content) > MOST_BYTES:
+            raise ChartError(
+                f"the file unpacks to more than {MOST_BYTES >> 20} MB.",
+                where=name,
+                remedy="Split the chart into several.",
+            )
     content = content.removeprefix(_BOM)
     if name.removesuffix(".gz").endswith(".json"):
         yield from _document(name, content)

@@ -1,6 +1,6 @@
 """The 3,200 searches that a real HAPI FHIR 8.8 answered: reading them, and saying where another answer differs.
 
-Not a test itself: `test_hapi_answers.py` asks the engine in process, `tests/runtime` asks a session over HTTP. Other
+Not a test itself: `test_hapi_answers.py` asks the engine in process, `tests/ehr` asks a session over HTTP. Other
 tests load it through the fixture `hapi_rows` of tests/conftest.py.
 """
 

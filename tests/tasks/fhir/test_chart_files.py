@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.errors import ChartError
+from tasks.fhir import source
 from tasks.fhir.chart import Chart
 
 A = '{"resourceType":"Condition","id":"a","subject":{"reference":"Patient/p"}}'
@@ -40,8 +41,8 @@ def test_the_same_chart_is_read_from_every_layout(tmp_path: Path) -> None:
     bundle.write_text(f'{{"resourceType":"Bundle","type":"collection","entry":[{entries}]}}')
     packed = tmp_path / "bundle.json.gz"
     packed.write_bytes(gzip.compress(bundle.read_bytes()))
-    for source in (folder, one, bundle, packed):
-        chart = Chart.open(source)
+    for layout in (folder, one, bundle, packed):
+        chart = Chart.open(layout)
         assert chart.types == {"Condition": 2, "Patient": 1}
         assert [resource.raw for resource in chart.resources()] == [A, B, P]
         assert len(chart) == 3
@@ -131,6 +132,11 @@ def test_a_wrong_file_is_refused_with_its_place(files: dict[str, bytes], place: 
     assert message.startswith(f"{place}: ")
     assert told in message
     assert "\n" not in message
+
+
+def test_a_gzip_file_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MOST_BYTES", 1 << 20)
+    assert "unpacks to more than 1 MB" in refusal({"x.ndjson.gz": gzip.compress(b" " * (1 << 24))})
 
 
 def test_a_missing_or_empty_folder_is_named(tmp_path: Path) -> None:

@@ -187,3 +187,12 @@ def test_a_session_on_a_stored_index_sees_its_own_writes_at_once(tmp_path: Path)
 def test_the_index_version_is_part_of_the_folder_name(tmp_path: Path) -> None:
     chart = Chart.open(FILES, cache=tmp_path)
     assert folder_of(tmp_path).name == f"{chart.digest[:40]}-{index.VERSION}"
+
+
+def test_what_a_killed_builder_left_is_swept_after_a_day(tmp_path: Path) -> None:
+    charts = tmp_path / "charts"
+    for name, age in ((".building-old", 100_000), (".building-new", 10), (".torn-old", 100_000)):
+        (charts / name).mkdir(parents=True)
+        os.utime(charts / name, (time.time() - age, time.time() - age))
+    Chart.open(FILES, cache=tmp_path)
+    assert {path.name for path in charts.iterdir() if path.name.startswith(".")} == {".building-new"}

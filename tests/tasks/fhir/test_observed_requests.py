@@ -339,6 +339,7 @@ ORDERED = [
     ("Patient?_sort=-birthdate&_id=p1,p2,p3", "p1,p3,p2"),
     ("Patient?_sort=birthdate&_id=p1,p2,p3", "p2,p3,p1"),
     ("Patient?_sort=family,given&_id=p1,p2,p3", "p3,p2,p1"),
+    ("Patient?_sort=gender&_sort=-birthdate&_id=p1,p2,p3,12345", "12345,p1,p2,p3"),
     ("Condition?patient=p1&_sort=-onset-date,_id", "c2,c3,c1,c4,c5"),
     ("Condition?patient=p1&_sort=onset-date,_id", "c1,c3,c2,c4,c5"),
     ("Observation?patient=p1&_sort=-date,code&code=2339-0", "o14,o13,o4,o2,o3,o1,o10"),
@@ -431,6 +432,8 @@ REFUSED = [
     "Observation?PATIENT=p1",
     "AllergyIntolerance?subject=Patient/p1",
     "Patients?name=x",
+    "Patient?link.link.link.link.link.name=x",
+    "Patient?_elements=",
 ]
 
 

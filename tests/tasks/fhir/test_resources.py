@@ -29,6 +29,7 @@ VALUES = st.recursive(
 def test_a_decimal_is_written_as_it_was_read(text: str) -> None:
     assert dump_json(parse_json(f'{{"value":{text}}}')) == f'{{"value":{text}}}'
     assert parse_json(text) == Decimal(text)
+    assert f"{parse_json(text)}" == text
 
 
 @given(DECIMALS)
