@@ -128,6 +128,10 @@ class Model(Protocol):
         """The next turn. Raises ProviderFault, ModelConfigError."""
         ...
 
+    def close(self) -> None:
+        """Release connections; the model is not asked again."""
+        ...
+
 
 def check_pairing(messages: Sequence[Message]) -> None:
     """Raise PairingError unless every tool call is answered once, in order, in the message after its turn."""

@@ -59,6 +59,8 @@ class Client(Protocol):
 
     def send(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> Turn: ...
 
+    def close(self) -> None: ...
+
 
 class NoAnswer(ProviderFault):
     """The model gave no answer of the asked shape: a refusal, prose, or values that stay wrong after the repairs."""
@@ -114,6 +116,10 @@ class Chat:
         turns, not errors. Raises PairingError before anything is sent, ProviderFault, ModelConfigError.
         """
         return self._ask(messages, tools, None)
+
+    def close(self) -> None:
+        """Release the connections; the model is not asked again."""
+        self._client.close()
 
     def answer(
         self, messages: Sequence[Message], schema: type[T], *, check: Callable[[T], str | None] | None = None

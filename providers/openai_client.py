@@ -50,6 +50,10 @@ class OpenAIClient:
             timeout=endpoint.timeout,
         )
 
+    def close(self) -> None:
+        """Release the connections."""
+        self._sdk.close()
+
     def send(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> Turn:
         """One request, one turn. Raises Transient, ModelConfigError, ProviderFault."""
         asked = self._request(messages, tools, forced)

@@ -109,20 +109,26 @@ def _exchanges(messages: Sequence[Message]) -> Iterator[tuple[ToolRequest, ToolR
             yield from zip(asked, message.results, strict=True)
 
 
-class Noop:
+class _BuiltIn:
+    """What all four share: they cost nothing and hold nothing open."""
+
+    has_price = True
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Noop(_BuiltIn):
     """Ends at once."""
 
     name = "noop"
-    has_price = True
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         return _turn(self.name, [], 1, "Nothing was done.")
 
 
-class Oracle:
+class Oracle(_BuiltIn):
     """Replays a solution plan, a call a turn; what a create returned fills the placeholders of later calls."""
-
-    has_price = True
 
     def __init__(self, plan: Plan, *, name: str = "oracle") -> None:
         self.name = name
@@ -258,11 +264,10 @@ _SPECIALTIES = (
 _BATCH = 20
 
 
-class Shotgun:
+class Shotgun(_BuiltIn):
     """Orders everything in sight: every drug, test, study and referral that it knows, visits and messages."""
 
     name = "shotgun"
-    has_price = True
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         done = _turns_so_far(messages)
@@ -333,11 +338,10 @@ _NOTICE = "\n\n[OUTPUT TRUNCATED"
 _MOST_COPIED = 9_000_000
 
 
-class Parrot:
+class Parrot(_BuiltIn):
     """Reads all that the tools show, narrowing a cut answer by year, month and day, and writes it into the note."""
 
     name = "parrot"
-    has_price = True
 
     def turn(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         done = _turns_so_far(messages)

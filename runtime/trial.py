@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -155,12 +156,15 @@ def _run(
     maker: ModelMaker,
     cancelled: Callable[[], bool],
 ) -> AgentRun:
-    chosen = model or maker(key.agent, task)
-    with ehr.open(task.chart, backend=settings.backend, now=clock.now) as session:
+    with ExitStack() as opened:
+        if model is None:
+            model = maker(key.agent, task)
+            opened.callback(model.close)
+        session = opened.enter_context(ehr.open(task.chart, backend=settings.backend, now=clock.now))
         record.session = session
         toolbox = Toolbox(session, writer.workspace / "output", now=clock.now, profile=settings.profile)
         run = run_agent(
-            chosen,
+            model,
             toolbox,
             instruction=task.instruction,
             record=record,

@@ -114,3 +114,6 @@ class Scripted:
         else:
             step = self.steps[number] if number < len(self.steps) else turn()
         return step if isinstance(step, Turn) else turn(step, prefix=f"t{number}")
+
+    def close(self) -> None:
+        """Nothing is open."""
