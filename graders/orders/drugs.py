@@ -306,6 +306,4 @@ def names_same(one: Drug, other: Drug) -> bool:
     if len(one.components) != len(other.components):
         return False
     ours, theirs = set(one.components), set(other.components)
-    return all(
-        a in theirs or base_of(a) in theirs or any(base_of(b) == a for b in theirs) for a in ours
-    )
+    return all(a in theirs or base_of(a) in theirs or any(base_of(b) == a for b in theirs) for a in ours)

@@ -170,7 +170,9 @@ _BARE = re.compile(rf"^\s*(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?
 _LATER = re.compile(
     rf"\b(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?[\s-]*{_UNIT}[\s-]+(?:later|from now|follow-?up|recheck|repeat|check|out|after (?:start|initiation|starting|dose 1|change|the change))"
 )
-_WEEK_N = re.compile(rf"\b(?P<unit0>week|day|month)s? (?P<low>{NUMBER})(?:\s*(?:-|to|and|,)\s*(?P<high>{NUMBER}))?\b(?!\s*(?:days?|weeks?|mg|mcg))")
+_WEEK_N = re.compile(
+    rf"\b(?P<unit0>week|day|month)s? (?P<low>{NUMBER})(?:\s*(?:-|to|and|,)\s*(?P<high>{NUMBER}))?\b(?!\s*(?:days?|weeks?|mg|mcg))"
+)
 _SINGLE = (
     (re.compile(r"\b(?:today|same[- ]day|tonight|this (?:morning|afternoon|evening)|now|immediately)\b"), 0, 0),
     (re.compile(r"\btomorrow\b"), 1, 1),
@@ -217,7 +219,11 @@ def intervals(text: str, now: datetime) -> list[Interval]:
     for match in _WEEK_N.finditer(text):
         low = number(match["low"])
         high = number(match["high"]) if match["high"] else low
-        found.append(Interval(match.start(), match.end(), span(low, low if "and" in match[0] else high, match["unit0"], point=True)))
+        found.append(
+            Interval(
+                match.start(), match.end(), span(low, low if "and" in match[0] else high, match["unit0"], point=True)
+            )
+        )
     for single, low_day, high_day in _SINGLE:
         for match in single.finditer(text):
             found.append(Interval(match.start(), match.end(), Span(Decimal(low_day), Decimal(high_day))))

@@ -132,7 +132,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
             False,
             False,
         ),
-        (rf"\b{_N}\s*(?:-|or|to)\s*{_N}\s*(?:times|x)\s*(?:per|a|/|each)?\s*(?:day|daily)\b", lambda m: None, False, False),
+        (
+            rf"\b{_N}\s*(?:-|or|to)\s*{_N}\s*(?:times|x)\s*(?:per|a|/|each)?\s*(?:day|daily)\b",
+            lambda m: None,
+            False,
+            False,
+        ),
         (r"\b(?:once or twice|1-2 times) (?:a day|daily)\b", lambda m: None, False, False),
         # Weeks, months, years before days.
         (
@@ -148,12 +153,32 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
             False,
         ),
         (rf"\b{_EVERY}{_N}\s*-?(?:weeks?|wks?|w)\b", lambda m: (weeks(Decimal(m[1])),), False, False),
-        (rf"\b{_EVERY}other\s*(?:week|wk)\b|\bfortnightly\b|\bqow\b|\b{_EVERY}(?:2nd|second) week\b", lambda m: (days(Decimal(14)),), False, False),
+        (
+            rf"\b{_EVERY}other\s*(?:week|wk)\b|\bfortnightly\b|\bqow\b|\b{_EVERY}(?:2nd|second) week\b",
+            lambda m: (days(Decimal(14)),),
+            False,
+            False,
+        ),
         (rf"\b{_EVERY}{_N}\s*-?(?:months?|mos?)\b", lambda m: (Frequency("months", Decimal(m[1])),), False, False),
-        (r"\b(?:semi-?annually|twice (?:a|per) year|twice yearly)\b", lambda m: (Frequency("months", Decimal(6)),), False, False),
+        (
+            r"\b(?:semi-?annually|twice (?:a|per) year|twice yearly)\b",
+            lambda m: (Frequency("months", Decimal(6)),),
+            False,
+            False,
+        ),
         (r"\b(?:quarterly)\b", lambda m: (Frequency("months", Decimal(3)),), False, False),
-        (r"\b(?:annually|yearly|once (?:a|per) year|every year|once yearly|every 12 months)\b", lambda m: (Frequency("months", Decimal(12)),), False, False),
-        (rf"\b(?:once )?(?:monthly|a month|per month)\b|\b{_EVERY}month\b|\bqmonth\b|\bq1mo\b", lambda m: (Frequency("months"),), False, False),
+        (
+            r"\b(?:annually|yearly|once (?:a|per) year|every year|once yearly|every 12 months)\b",
+            lambda m: (Frequency("months", Decimal(12)),),
+            False,
+            False,
+        ),
+        (
+            rf"\b(?:once )?(?:monthly|a month|per month)\b|\b{_EVERY}month\b|\bqmonth\b|\bq1mo\b",
+            lambda m: (Frequency("months"),),
+            False,
+            False,
+        ),
         (
             rf"\b(?:once[- ])?(?:weekly|a week|per week)\b|\b{_EVERY}(?:week|wk)\b|\bonce/wk\b|\bonce/week\b"
             rf"|\b(?:every|each|on) (?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
@@ -169,7 +194,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
             False,
         ),
         (rf"\b{_EVERY}{_N}\s*-?{_HOURS}", lambda m: (hours(Decimal(m[1])),), False, False),
-        (r"\b(?:round the clock )?q(4|6|8|12|24|48|72)\b(?!\s*(?:d|w|m|h))", lambda m: (hours(Decimal(m[1])),), False, False),
+        (
+            r"\b(?:round the clock )?q(4|6|8|12|24|48|72)\b(?!\s*(?:d|w|m|h))",
+            lambda m: (hours(Decimal(m[1])),),
+            False,
+            False,
+        ),
         (rf"\b{_N}[- ]?hourly\b", lambda m: (hours(Decimal(m[1])),), False, False),
         # Days.
         (
@@ -238,7 +268,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
         ),
         (rf"\b(?:with|before|after|at) (?:the |your )?{_NAMED_MEAL}\b", _per_day(1), True, False),
         # Once a day.
-        (r"\b(?:qhs|q\.h\.s\.?|q hs|at bedtime|nightly|every night|each night|at night|hs|before bed|bedtime)(?![a-z])", _per_day(1), False, True),
+        (
+            r"\b(?:qhs|q\.h\.s\.?|q hs|at bedtime|nightly|every night|each night|at night|hs|before bed|bedtime)(?![a-z])",
+            _per_day(1),
+            False,
+            True,
+        ),
         (
             r"\b(?:q ?am|qam|every morning|each morning|in the morning|q ?pm|qpm|every evening|each evening|in the evening"
             r"|in the afternoon|q morning|q evening|at noon|am|pm)(?![a-z])",
@@ -297,8 +332,14 @@ def find(text: str) -> list[Stated]:
                 continue
             ends = read(match)
             taken.append(
-                Stated(match.start(), match.end(), ends or (), alternatives=ends is None, by_meals=by_meals,
-                       time_of_day=time_of_day)
+                Stated(
+                    match.start(),
+                    match.end(),
+                    ends or (),
+                    alternatives=ends is None,
+                    by_meals=by_meals,
+                    time_of_day=time_of_day,
+                )
             )
     return sorted(taken, key=lambda stated: stated.start)
 
@@ -322,7 +363,9 @@ def of_repeat(repeat: Mapping[str, Any]) -> tuple[Frequency, ...]:
     found = []
     period, unit = repeat.get("period"), repeat.get("periodUnit")
     if period is not None and unit:
-        for times in dict.fromkeys((repeat.get("frequency", 1), repeat.get("frequencyMax", repeat.get("frequency", 1)))):
+        for times in dict.fromkeys(
+            (repeat.get("frequency", 1), repeat.get("frequencyMax", repeat.get("frequency", 1)))
+        ):
             for span in dict.fromkeys((period, repeat.get("periodMax", period))):
                 if (one := _of_period(Decimal(str(times)), Decimal(str(span)), str(unit))) is not None:
                     found.append(one)
@@ -349,8 +392,10 @@ def _of_period(times: Decimal, period: Decimal, unit: str) -> Frequency | None:
         case "wk":
             if times == 1:
                 return weeks(period)
-            return Frequency("per_day", Decimal(1)) if times == 7 and period == 1 else (
-                Frequency("per_week", times) if period == 1 else None
+            return (
+                Frequency("per_day", Decimal(1))
+                if times == 7 and period == 1
+                else (Frequency("per_week", times) if period == 1 else None)
             )
         case "mo":
             return Frequency("months", period) if times == 1 else None

@@ -126,11 +126,7 @@ def read_fields(dosage: Mapping[str, Any], now: datetime) -> Fields:
     if dosage.get("asNeededCodeableConcept"):
         prn = True
     route = dosage.get("route") or {}
-    routes = [
-        found
-        for text in _said(route)
-        for found in sig.routes_in(normal(text))
-    ]
+    routes = [found for text in _said(route) for found in sig.routes_in(normal(text))]
     known = sig.route_codes()
     routes += [known[code] for coding in route.get("coding") or () if (code := str(coding.get("code", ""))) in known]
     duration, start = _bounds(repeat, now)
@@ -210,7 +206,9 @@ def build(
     notes = [sig.read(text, now, parts=size) for text in remarks]
     strengths, ratios = _strengths(name_sigs, size, drug)
     worded = [one for one in name_sigs if one.has_times] + sigs
-    said = [_stages(one, strengths, ratios + [s.ratio for s in worded if s.ratio], now, problems, drug) for one in worded]
+    said = [
+        _stages(one, strengths, ratios + [s.ratio for s in worded if s.ratio], now, problems, drug) for one in worded
+    ]
     stages = _agree([one for one in said if one], problems, drug)
     stages = _with_fields(stages, fields, strengths, ratios, problems, drug)
     if not any(given.dose for stage in stages for given in stage.given) and not any(s.alternatives for s in worded):
@@ -256,7 +254,11 @@ def _strengths(name_sigs: Sequence[Sig], size: int, drug: Drug) -> tuple[list[Do
             for part in step.parts:
                 if part.strength:
                     found.append(part.strength)
-                elif part.dose and (not one.has_times or part.loose) and part.dose[0].dimension in ("mass", "units", "equivalents"):
+                elif (
+                    part.dose
+                    and (not one.has_times or part.loose)
+                    and part.dose[0].dimension in ("mass", "units", "equivalents")
+                ):
                     found.append(part.dose)
     if size > 1:
         found = [_whole_combination(dose, drug) for dose in found]
@@ -369,7 +371,9 @@ def equal_dose(one: Sequence[Dose], other: Sequence[Dose], drug: Drug) -> bool:
 def _comparable(one: Sequence[Dose], other: Sequence[Dose], drug: Drug) -> bool:
     return any(
         len(a) == len(b)
-        and all(doses.bridge(x, y.dimension, drug.components).dimension == y.dimension for x, y in zip(a, b, strict=True))
+        and all(
+            doses.bridge(x, y.dimension, drug.components).dimension == y.dimension for x, y in zip(a, b, strict=True)
+        )
         for a in one
         for b in other
     )
@@ -463,9 +467,7 @@ def _sum_of_day(stages: Sequence[Stage], drug: Drug) -> Amount | None:
     return None
 
 
-def _put(
-    stages: Sequence[Stage], *, dose: tuple[Dose, ...] = (), frequency: tuple[Frequency, ...] = ()
-) -> list[Stage]:
+def _put(stages: Sequence[Stage], *, dose: tuple[Dose, ...] = (), frequency: tuple[Frequency, ...] = ()) -> list[Stage]:
     """The stages with a dose or times filled in where they have none (all of one stage; a lone dose replaced)."""
     made = []
     for stage in stages:
@@ -490,9 +492,7 @@ def _several_fields(
     drug: Drug,
 ) -> list[Stage]:
     """Several dosage instructions: steps where each has its days, else the doses of one day."""
-    given = [
-        Given(tuple(_field_dose(one, [], strengths, ratios, problems, drug)), one.frequency) for one in told
-    ]
+    given = [Given(tuple(_field_dose(one, [], strengths, ratios, problems, drug)), one.frequency) for one in told]
     if all(one.dose for one in given):
         fielded = (
             [Stage((one,), field.duration) for one, field in zip(given, told, strict=True)]
@@ -616,8 +616,11 @@ def _with_note(
                 problems.append(
                     f"order and note contradict each other: {doses.show(ours[0].dose[0])} and {doses.show(given.dose[0])}"
                 )
-            if given.frequency and ours and all(w.frequency for w in ours) and not any(
-                same_frequency(w.frequency, given.frequency) for w in ours
+            if (
+                given.frequency
+                and ours
+                and all(w.frequency for w in ours)
+                and not any(same_frequency(w.frequency, given.frequency) for w in ours)
             ):
                 problems.append(
                     f"order and note contradict each other: {_list(ours[0].frequency)} and {_list(given.frequency)}"

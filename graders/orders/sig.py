@@ -95,7 +95,9 @@ _CAP_LEAD = (
     r"(?:max(?:imum)?\.?(?: daily)?(?: dose)?(?: of)?(?: is)?|mdd|not to exceed|do not exceed|don't exceed|no more than|nte"
     r"|daily max(?:imum)?(?: of)?|limit(?:ed)?(?: to| of)?|not exceeding)\s*:?\s*"
 )
-_PER_DAY = r"(?:\s*(?:/|per|a|in|in a|each|every|within|over)?\s*(?:day|d\b|24 ?-?(?:h|hr|hrs|hours?)\b|daily|24h period))"
+_PER_DAY = (
+    r"(?:\s*(?:/|per|a|in|in a|each|every|within|over)?\s*(?:day|d\b|24 ?-?(?:h|hr|hrs|hours?)\b|daily|24h period))"
+)
 _CAPS = re.compile(
     rf"{_CAP_LEAD}(?P<n>{_NUM})\s*(?P<unit>doses?|{_UNIT}){_PER_DAY}?(?:\s*total)?"
     rf"|\bup to (?P<n2>{_NUM})\s*(?P<unit2>doses?|{_UNIT}){_PER_DAY}"
@@ -124,19 +126,36 @@ _MASKS = tuple(
     )
 )
 _UNDOSED = (
-    (re.compile(r"/\s*kg\b|\bper kg\b|\bper kilogram\b|\bweight[- ]based\b|/\s*m2\b|\bper m2\b"), "the dose is by weight"),
+    (
+        re.compile(r"/\s*kg\b|\bper kg\b|\bper kilogram\b|\bweight[- ]based\b|/\s*m2\b|\bper m2\b"),
+        "the dose is by weight",
+    ),
     (re.compile(r"\bsliding[- ]scale\b|\bssi\b|\bcorrection scale\b|\bper scale\b"), "the dose is a sliding scale"),
-    (re.compile(r"\b(?:per|by|according to|based on|adjust(?:ed)? (?:per|to|by)|dose per|dosed (?:per|by|to)|titrate[d]? to) inr\b|\binr[- ](?:guided|based|adjusted)\b"), "the dose goes by INR"),
-    (re.compile(r"\btitrat(?:e|ed|ing) (?:to|per|as|until|up)\b|\bas titrated\b|\bper (?:protocol|pharmacy|nomogram)\b|\bas directed by (?:clinic|anticoagulation)\b|\bpharmacy to dose\b|\bdose to be determined\b"), "the dose is titrated"),
+    (
+        re.compile(
+            r"\b(?:per|by|according to|based on|adjust(?:ed)? (?:per|to|by)|dose per|dosed (?:per|by|to)|titrate[d]? to) inr\b|\binr[- ](?:guided|based|adjusted)\b"
+        ),
+        "the dose goes by INR",
+    ),
+    (
+        re.compile(
+            r"\btitrat(?:e|ed|ing) (?:to|per|as|until|up)\b|\bas titrated\b|\bper (?:protocol|pharmacy|nomogram)\b|\bas directed by (?:clinic|anticoagulation)\b|\bpharmacy to dose\b|\bdose to be determined\b"
+        ),
+        "the dose is titrated",
+    ),
 )
-_PRN = re.compile(r"\b(?:prn|p\.r\.n\.?|as[- ]needed|as required|if needed|when needed|when required|as necessary)(?![a-z])")
+_PRN = re.compile(
+    r"\b(?:prn|p\.r\.n\.?|as[- ]needed|as required|if needed|when needed|when required|as necessary)(?![a-z])"
+)
 _NOT_PRN = re.compile(r"\b(?:not|no|non)[- ]?(?:prn|as needed)\b|\bscheduled\b(?!\s*(?:for|on|visit))")
 _SPLIT = re.compile(
     r"\bthen\b(?!\s*stop)|\bfollowed by\b|\bthereafter\b|\bafterwards?\b|\bafter that\b|;|\n|(?<=[a-z)])\.\s+|(?<=\d)\.\s+(?=[a-z])"
     r"|(?:\band |\bthen |,\s*)?\b(?:may |can )?(?:increas(?:e|ing)|decreas(?:e|ing)|reduc(?:e|ing)|taper(?:ing)?|titrat(?:e|ing)|up-?titrate)(?: dose| the dose)?(?: up| down)? to\b"
     r"|(?:,\s*)?\b(?:weeks?|wks?) \d+(?:\s*-\s*\d+)?\s*:|(?:,\s*)?\bdays? \d+(?:\s*-\s*\d+)?\s*:"
 )
-_DAY_N = re.compile(r"\b(?:on )?(?P<unit>days?|weeks?|wks?) (?P<low>\d+)(?:\s*(?:-|to|through)\s*(?P<high>\d+))?\b(?!\s*(?:mg|mcg|days|weeks))")
+_DAY_N = re.compile(
+    r"\b(?:on )?(?P<unit>days?|weeks?|wks?) (?P<low>\d+)(?:\s*(?:-|to|through)\s*(?P<high>\d+))?\b(?!\s*(?:mg|mcg|days|weeks))"
+)
 _DOSE = re.compile(
     rf"(?P<low>{_NUM})\s*(?:(?P<unit1>{_UNIT})?\s*(?P<join>-|\bto\b|\bor\b|\band\b(?=\s*{NUMBER}\s*{_UNIT} (?:alternat)))\s*(?P<high>{_NUM})\s*)?-?\s*(?P<unit>{_UNIT})"
     rf"(?P<per>\s*(?:/|\bper\b)\s*(?:kg|m2|(?P<denom>{NUMBER})?\s*(?P<denom_unit>ml|l|actuat(?:ion)?|puff|spray|inhalation|hr|h|hour|dose|tablet|tab|capsule|cap|day|d|drop|patch)(?![a-z])))?"
@@ -154,7 +173,12 @@ _DIVIDED = re.compile(
     r"\b(?:in|divided(?: in(?:to)?)?|given in|as)\s*(?P<n>\d)\s*(?:equally )?(?:divided )?doses\b|\bdivided (?P<f>bid|tid|qid|q\d+h|twice daily|three times daily)"
 )
 _FORM_ROUTES = (
-    (re.compile(r"\b(?:tablets?|tabs?|capsules?|caps?|caplets?|pills?|oral solution|oral suspension|oral liquid|chewable|odt)\b"), "oral"),
+    (
+        re.compile(
+            r"\b(?:tablets?|tabs?|capsules?|caps?|caplets?|pills?|oral solution|oral suspension|oral liquid|chewable|odt)\b"
+        ),
+        "oral",
+    ),
     (re.compile(r"\b(?:inhalers?|hfa|mdi|dpi|diskus|ellipta|respimat|turbuhaler|puffs?)\b"), "inhaled"),
     (re.compile(r"\b(?:pens?|flexpen|kwikpen|solostar|flextouch|pen-injector|autoinjector)\b"), "subcutaneous"),
 )
@@ -173,7 +197,9 @@ def _routes() -> tuple[tuple[re.Pattern[str], str], ...]:
 def routes_in(text: str) -> tuple[str, ...]:
     """Every route that a normalised text states; "oral inhalation" is inhaled alone."""
     text = re.sub(r"\boral inhal\w*|\binhal\w* by mouth|\binhale\w*[^.;]*?by mouth", "inhalation", text)
-    text = re.sub(r"\b(?:oral|rectal|nasal) (?:surgery|intake|challenge|exam\w*|hygiene|hypoglyc\w*|thermometer)", " ", text)
+    text = re.sub(
+        r"\b(?:oral|rectal|nasal) (?:surgery|intake|challenge|exam\w*|hygiene|hypoglyc\w*|thermometer)", " ", text
+    )
     text = re.sub(r"(?:\bnot|\bno|\bfrom|\binstead of|\bavoid)\s+(?:iv|im|po|oral|sc|subq|pr)\b", " ", text)
     found = [name for pattern, name in _routes() if pattern.search(text)]
     if "topical" in found and "transdermal" in found:
@@ -199,7 +225,9 @@ class _Token:
     extra: tuple[Dose, ...] = field(default=())
 
 
-def read(text: str, now: datetime, *, parts: int = 1, components: tuple[str, ...] = (), strip_names: bool = True) -> Sig:
+def read(
+    text: str, now: datetime, *, parts: int = 1, components: tuple[str, ...] = (), strip_names: bool = True
+) -> Sig:
     """The directions that a text states for a drug of `parts` ingredients; empty where it states none."""
     t = numerals(normal(text))
     t = re.sub(r"(?<=\d)\s+(?=%)", "", t)
@@ -245,7 +273,16 @@ def read(text: str, now: datetime, *, parts: int = 1, components: tuple[str, ...
     if undosed == "the dose is by weight" and any(part.dose for step in steps for part in step.parts):
         undosed = ""
     return Sig(
-        tuple(steps), ratio, caps, prn, routes, form_routes, undosed, alternatives, frequency_alternatives, taper,
+        tuple(steps),
+        ratio,
+        caps,
+        prn,
+        routes,
+        form_routes,
+        undosed,
+        alternatives,
+        frequency_alternatives,
+        taper,
         loading_denied,
     )
 
@@ -261,7 +298,14 @@ def _joined(steps: list[Step]) -> list[Step]:
                 made[-1] = Step((replace(b, strength=a.strength),), step.duration)
                 continue
             if not a.frequency and a.dose and (a.dose == b.dose or (b.count and not b.dose)):
-                made[-1] = Step((replace(b, dose=b.dose or None, strength=b.strength or a.strength or (a.dose if b.count else None)),), step.duration)
+                made[-1] = Step(
+                    (
+                        replace(
+                            b, dose=b.dose or None, strength=b.strength or a.strength or (a.dose if b.count else None)
+                        ),
+                    ),
+                    step.duration,
+                )
                 continue
             if a.dose == b.dose and a.count == b.count and a.dose and a.frequency == b.frequency:
                 made[-1] = Step((b,), step.duration)
@@ -412,8 +456,10 @@ def _tokens(segment: str, parts: int) -> tuple[list[_Token], str]:
         elif of.dimension == "tablet":
             token.count = amount
         elif of.dimension == "mass" and (
-            re.match(rf"\s*{_BETWEEN}{_FORM}", taken[match.end() :]) or re.match(r"\s*(?:each|apiece|per (?:tablet|tab|capsule|cap))\b", taken[match.end() :])
-            or per in ("tablet", "tab", "capsule", "cap") or re.search(r"\d\s*(?:tablets?|tabs?|caps(?:ules)?)\s*of\s*(?:the\s*)?$", taken[: match.start()])
+            re.match(rf"\s*{_BETWEEN}{_FORM}", taken[match.end() :])
+            or re.match(r"\s*(?:each|apiece|per (?:tablet|tab|capsule|cap))\b", taken[match.end() :])
+            or per in ("tablet", "tab", "capsule", "cap")
+            or re.search(r"\d\s*(?:tablets?|tabs?|caps(?:ules)?)\s*of\s*(?:the\s*)?$", taken[: match.start()])
         ):
             token.strength = (amount,)
             before = re.search(rf"({_NUM})\s*(?:x\s*)?$", taken[: match.start()])
@@ -426,7 +472,9 @@ def _tokens(segment: str, parts: int) -> tuple[list[_Token], str]:
         else:
             token.dose = (amount,)
         depth = taken[: match.start()].count("(") - taken[: match.start()].count(")")
-        token.paren = depth > 0 or bool(re.search(r"=\s*$|\bi\.e\.,?\s*$|\btotal(?:ing)?(?: of)?\s*$", taken[: match.start()]))
+        token.paren = depth > 0 or bool(
+            re.search(r"=\s*$|\bi\.e\.,?\s*$|\btotal(?:ing)?(?: of)?\s*$", taken[: match.start()])
+        )
         tokens.append(token)
     tokens.sort(key=lambda token: token.start)
     return tokens, alternative
@@ -491,7 +539,12 @@ def _joins(cluster: list[_Token], token: _Token, segment: str) -> bool:
         return True
     if token.paren:
         return True
-    if re.search(r"\band\b|\+|&|,", between) and _has_dose(cluster) and _has_dose([token]) and frequencies.find(between):
+    if (
+        re.search(r"\band\b|\+|&|,", between)
+        and _has_dose(cluster)
+        and _has_dose([token])
+        and frequencies.find(between)
+    ):
         return False
     have_mass = any(one.dose for one in cluster)
     have_count = any(one.count for one in cluster)
@@ -515,9 +568,7 @@ def _part(cluster: list[_Token], stated: list[frequencies.Stated], segment: str)
     if dose and dose[0].dimension == "volume":
         dose = next((one.dose for one in cluster if one.dose and one.dose[0].dimension != "volume"), dose)
     loose = _is_loose(cluster) and not strength
-    return Part(
-        dose, elemental, count, strength, any(one.per_day for one in cluster), 0, frequency, time_of_day, loose
-    )
+    return Part(dose, elemental, count, strength, any(one.per_day for one in cluster), 0, frequency, time_of_day, loose)
 
 
 def _is_loose(cluster: list[_Token]) -> bool:
@@ -527,7 +578,9 @@ def _is_loose(cluster: list[_Token]) -> bool:
     return bool(mass and count and mass.start < count.start and not mass.paren and not count.paren)
 
 
-_BARE_DURATION = re.compile(rf"(?<![\d/.-])(?<!every )(?<!q )(?<!q)(?<!in )(?<!day )({NUMBER})(?:\s*-\s*({NUMBER}))?\s*-?(d|days?|wks?|weeks?)\b(?!\s*(?:before|prior|ago|after|supply))")
+_BARE_DURATION = re.compile(
+    rf"(?<![\d/.-])(?<!every )(?<!q )(?<!q)(?<!in )(?<!day )({NUMBER})(?:\s*-\s*({NUMBER}))?\s*-?(d|days?|wks?|weeks?)\b(?!\s*(?:before|prior|ago|after|supply))"
+)
 
 
 def _bare_duration(segment: str, stated: list[frequencies.Stated]) -> Found | None:

@@ -1,0 +1,283 @@
+"""What a sentence does to the thing it names: recommends, denies, makes conditional, weighs, or merely mentions it.
+
+The nearest governing word before the thing decides ("stop warfarin and start apixaban"), then what is said after it
+("clindamycin should be avoided"). What only looks like a negation is blanked first (field/orders.md, Decided).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from graders.orders.text import blank
+
+Mood = Literal["recommended", "denied", "conditional", "considered", "mentioned"]
+
+#: Not a negation of the order: rule-outs, hold parameters, ends of courses, manners of taking, ceilings.
+_HARMLESS = re.compile(
+    r"\brule[sd]?[- ]?out\b|\br/o\b"
+    r"|\bhold (?:for|if|when|dose (?:for|if)) [^.;\n]*|\bhold parameters?[^.;\n]*"
+    r"|\b(?:then|and then) (?:stop|discontinue)\b"
+    r"|\b(?:stop|discontinue|hold|call|return|reduce|notify)\b[^.;,\n]{0,40}?\b(?:if|when|after (?:\d+|the)|for (?:sbp|hr|k)\b)[^.;\n]*"
+    r"|\bdo(?: not|n't) (?:crush|chew|split|break|cut|open|exceed|skip|miss|stop|discontinue|hold|take (?:with|more|if|on)|drive|drink|delay|wait|lie|double|abruptly|freeze|shake|substitute|refrigerate|withhold|forget|hesitate|use (?:more|with))\b[^.;,\n]*"
+    r"|\bnot (?:to exceed|exceed(?:ing)?|daily|weekly|bid|tid|qid|qd|more than|less than|fasting|prn|crushed|later than|sooner than|on an empty stomach|urgent|stat|allergic|pregnant|available)\b"
+    r"|\bfasting (?:is )?not (?:required|needed|necessary)\b|\bno fasting(?: (?:required|needed))?\b|\bnon-?fasting\b"
+    r"|\bno (?:loading dose|load|more than|refills?|substitutions?|known|prior|history|evidence|later than|sooner than|contrast|change(?:s)? to|further (?:increase|titration)|interactions?|contraindications?|concerns?|signs?|symptoms?|allerg\w+)\b"
+    r"|\bwithout (?:contrast|food|load\w*|delay|regard|differential|reflex|stopping|interruption|symptoms|evidence)\b"
+    r"|\b(?:avoid|without) (?:alcohol|grapefruit|driving|sun\w*|dairy|antacids?|crushing|abrupt\w*|interruption|missing|delay\w*|food|heavy|dehydration|potassium-rich|salt|lying)[^.;\n]*"
+    r"|\b(?:hold|held|holding|withhold|skip)\b(?: (?:it|this|dose|doses|the dose|am dose|morning dose))?(?: the)? (?:on |the |for )?(?:morning of|day (?:of|before)|\d+(?:-\d+)? ?(?:h|hours?|d|days?) (?:before|prior|after)|before (?:surgery|procedure|the)|perioperatively|night before)[^.;\n]*"
+    r"|\bhold (?:for )?(?:\d+(?:-\d+)?) (?:days?|doses?|hours?|weeks?)\b[^.;\n]*"
+    r"|\bstop (?:date|on|after|by)\b|\bno need to (?:stop|hold|adjust|fast|taper|repeat|monitor|change)\b[^.;,\n]*|\bnot only\b"
+)
+
+_VERB = (
+    r"(?:start(?:ing)?|begin(?:ning)?|initiat(?:e|ing|ion of)|giv(?:e|ing)|us(?:e|ing)|order(?:ing)?|prescrib(?:e|ing)|restart(?:ing)?"
+    r"|resum(?:e|ing)|tak(?:e|ing)|continu(?:e|ing)|add(?:ing)?|perform(?:ing)?|obtain(?:ing)?|administer(?:ing)?|check(?:ing)?"
+    r"|refer(?:ring)?|repeat(?:ing)?|recommend|schedul(?:e|ing)|send(?:ing)?|switch(?:ing)? to|rechalleng(?:e|ing)(?: with)?|challeng(?:e|ing)(?: with)?)"
+)
+_DENY = re.compile(
+    rf"\b(?:do not|don't|does not|should not|shouldn't|would not|wouldn't|must not|cannot|can't|will not|never|not|no need to|rather than|instead of|avoid|without|against|hold off(?: on)?|defer|delay|before) {_VERB}\b"
+    r"|\b(?:avoid(?:ing|ed)?|hold(?:ing)?|withhold(?:ing)?|discontinu(?:e|ing|ation of)|stop(?:ping)?|ceas(?:e|ing)|cancel(?:led)?|defer(?:ring)?|declin(?:e|ed)|remov(?:e|ing)"
+    r"|no need for|no indication for|no role for|not? (?:recommended|indicated)|contraindications? to|no longer needs?|against|in place of|instead of|rather than|replac(?:e|es|ing)"
+    r"|(?:switch|chang|transition|convert)(?:e|ing|ed)?(?: (?:him|her|them|the patient|patient|over))? (?:from|off)|taper(?:ing)? off|wean(?:ing)? off|come off|off of"
+    r"|allerg(?:y|ic) to|reaction to|intoleran(?:t of|ce (?:of|to))|do not|don't|does not|should not|must not|not|no|never|without)\b"
+)
+_COUNSEL = re.compile(
+    r"\b(?:recommend(?:ed|ing|s)?|favou?r(?:s|ed)?|suggest(?:s|ed)?|start(?:ing)?|begin|initiat(?:e|ing|ion of)|order(?:ed|ing)?|obtain|check|recheck|repeat|refer(?:ral)?(?: (?:to|for))?|referral"
+    r"|send|increase|decrease|reduce|switch(?:ing)?(?: [\w/-]+){0,6} to|chang(?:e|ing)(?: [\w/-]+){0,6} to|transition(?:ing)?(?: [\w/-]+){0,6} to|convert(?: [\w/-]+){0,6} to|replac(?:e|ing) (?:[\w/-]+ ){1,5}with|prescribe|give|schedule|get|draw|advise|use|treat(?:ment)?(?: with)?"
+    r"|add|place|arrange|book|measure|monitor|request|resume|restart|continue|take|administer|proceed with|pursue|perform|evaluate (?:with|by)|admit|consult|prefer|need(?:s|ed)?|require[sd]?|follow(?:-up)? with|please|plan:?|titrate|should (?:have|receive|get|undergo|be (?:on|started on|given|seen by|evaluated by|treated with))|would (?:start|use|order|check|obtain|recommend|favou?r))\b"
+)
+_WEIGH = re.compile(
+    r"\b(?:consider(?:ing|ed|ation)?(?: of)?|could|may(?: be)?|might|options? (?:include|are|would be)|alternatives? (?:include|are|would be)|alternatively|discuss|think about|(?:could|can|may) be considered|possibly|perhaps)\b"
+)
+_TOLD = re.compile(
+    r"\b(?:was|were|had been|has been|previously|formerly|prior|history of|takes|taking|took|currently(?: on| taking)?|is on|are on|remains on|already on|home (?:meds?|medications?)|recently|received|completed|status post|s/p|reports?|last|known|given (?:her|his|their|the|that)|because of|due to|despite|on)\b"
+)
+_AFTER_DENY = re.compile(
+    r"^[^.;\n]{0,60}?\b(?:(?:is|are|was|would be|remains?)?\s*(?:contraindicated|not (?:recommended|indicated|needed|necessary|required|advised|appropriate|safe|warranted|an option)|no longer (?:needed|indicated|recommended)|inappropriate|unsafe|unnecessary)"
+    r"|(?:should|must|to|can) (?:not be (?:started|used|given|restarted|ordered|taken|resumed)|be (?:avoided|stopped|held|discontinued|withheld|deferred)))\b"
+)
+_AFTER_COUNSEL = re.compile(
+    r"^[^.;\n]{0,60}?\b(?:(?:is|are|would be) (?:recommended|indicated|advised|preferred|suggested|favou?red|needed|required|warranted|appropriate|first[- ]line)|should be (?:started|ordered|obtained|given|checked|done|sent|drawn|repeated|performed|arranged|restarted|placed|measured)|to be (?:started|ordered|drawn|checked|obtained))\b"
+)
+_AFTER_WEIGH = re.compile(
+    r"^[^.;\n]{0,40}?\b(?:(?:could|may|might|can) be (?:considered|an option|used)|is an option)\b"
+)
+_DASH_DENY = re.compile(
+    r"^\s*(?:-|:|\()\s*(?:stop|hold|avoid|discontinue|do not (?:start|give|order|use)|not needed|cancel|d/c)\b"
+)
+_IF = re.compile(
+    r"\b(?:if|when|once|unless|should (?:the|her|his|their|k|potassium|symptoms|there)|in case|provided(?: that)?|as long as|only if|until|in the event)\b"
+)
+_NOT_IF = re.compile(
+    r"\bonce (?:daily|a |per |weekly|monthly|every|each|nightly|yearly)|\bif (?:you agree|agreeable|the patient agrees|not already(?: done)?|available|possible|tolerated|needed|able|any questions|acceptable|in agreement|appropriate)"
+    r"|\bwhen (?:needed|required|able|possible|available)|\bas needed\b|\buntil (?:follow-?up|seen|further|the visit|gone|finished|complete\w*|\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|off|discontinued)|\bonce only\b|\bx ?1 once\b|\bonce\s*(?:,|\.|;|$|\(|for|then|now|today|im|iv|po|in)"
+)
+_OTHER_ACT = re.compile(
+    r"\b(?:hold|stop|discontinue|call|return|recheck|reduce|notify|contact|halve|seek|go to|present|increase|escalate|repeat sooner)\b[^.;\n]{0,60}$"
+)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence or bullet of a normalised text, with the heading that it stands under."""
+
+    text: str
+    heading: str = ""
+    bullet: bool = False
+    start: int = 0
+
+
+_BREAK = re.compile(r"(?<=[a-z0-9%)\]\"])[.!?](?=\s+(?:[a-z0-9(\"-]|$))|;|\n+")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:vs|e\.g|i\.e|dr|mr|mrs|approx|no|q\.d|b\.i\.d|t\.i\.d|q\.i\.d|p\.o|wk|hr|min|tab|cap|st|a\.m|p\.m|etc|subcut|inj|incl|max|est|s\.c|i\.v|i\.m|resp))$"
+)
+_PLAN = re.compile(
+    r"\b(?:plan|recommend\w*|orders?|monitor\w*|follow-?up|treatment|management|do now|actions?|next steps?|today|to do|labs?|medications? (?:to start|changes)|start|therapy|regimen|answer|advice|tests?|workup|work-up|imaging|referrals?)\b"
+)
+_NO_PLAN = re.compile(
+    r"\b(?:current|home|active|past|prior|history|reviewed?|allerg\w*|avoid|do not|contraindicat\w*|stop|discontinue|not recommended|if[- ]then|considered|alternatives?|declined|data|results?|recent labs?|findings?|background)\b"
+)
+
+
+def sentences(text: str) -> list[Sentence]:
+    """A normalised text in sentences; lines that end in a colon, or start with #, are headings of what follows."""
+    found: list[Sentence] = []
+    heading = ""
+    for line_match in re.finditer(r"[^\n]+", text):
+        line = line_match[0]
+        stripped = line.strip()
+        if not stripped:
+            continue
+        marker = re.match(r"\s*(?:[-*+]|\d+[.)]|\[[ x]?\])\s+", line)
+        bare = re.sub(r"[*_`#]", "", stripped).strip()
+        is_heading = stripped.startswith("#") or (
+            not marker
+            and (bare.endswith(":") or (stripped.startswith("**") and stripped.endswith("**")))
+            and len(bare) < 90
+        )
+        if is_heading:
+            heading = bare.rstrip(":")
+            continue
+        label = re.match(r"\s*(?:[-*+]|\d+[.)])?\s*\**([a-z][a-z /&-]{2,40}):\**\s+", line)
+        at, body_start = 0, marker.end() if marker else 0
+        body = re.sub(r"[*_`]", " ", line)
+        pieces: list[tuple[int, str]] = []
+        at = body_start
+        for cut in _BREAK.finditer(body, body_start):
+            if _ABBREVIATION.search(body[at : cut.start()]) or (
+                cut[0] == "."
+                and re.search(r"\b[a-z]$", body[: cut.start()])
+                and re.match(r"\.\s*[a-z]\.", body[cut.start() :])
+            ):
+                continue
+            pieces.append((at, body[at : cut.start()]))
+            at = cut.end()
+        pieces.append((at, body[at:]))
+        own = label[1] if label else ""
+        for offset, piece in pieces:
+            if piece.strip():
+                found.append(Sentence(piece, f"{heading} {own}".strip(), bool(marker), line_match.start() + offset))
+    return found
+
+
+def harmless_blanked(text: str) -> str:
+    """The text without what only looks like a negation."""
+    for match in _HARMLESS.finditer(text):
+        text = blank(text, match.start(), match.end())
+    return text
+
+
+def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -> Mood:
+    """What the sentence does to the thing named at [start, end); `stop` = where the next named thing begins."""
+    text = harmless_blanked(sentence.text)
+    before, after = text[:start], text[end : stop if stop is not None else len(text)]
+    if _DASH_DENY.match(after) or _AFTER_DENY.search(after):
+        return "denied"
+    conditional = _is_conditional(sentence.text, start, end)
+    last = _governor(before)
+    if last == "denied":
+        return "denied"
+    if conditional:
+        return "conditional"
+    if _AFTER_WEIGH.search(after):
+        return "considered"
+    if last == "considered" or (
+        last == "recommended" and _WEIGH.search(before) and not re.search(r"\brecommend|\bfavou?r|\bsuggest", before)
+    ):
+        return "considered"
+    if _AFTER_COUNSEL.search(after):
+        return "recommended"
+    if last == "recommended":
+        return "recommended"
+    heading = sentence.heading
+    if heading and _NO_PLAN.search(heading):
+        return (
+            "denied"
+            if re.search(r"\b(?:avoid|do not|contraindicat\w*|stop|discontinue|not recommended)\b", heading)
+            else "mentioned"
+        )
+    if heading and _PLAN.search(heading) and last is None:
+        return "recommended"
+    return "mentioned"
+
+
+def _governor(before: str) -> Mood | None:
+    """The mood of the last governing word before the thing."""
+    best: tuple[int, int, Mood] | None = None
+    for pattern, value in ((_TOLD, "mentioned"), (_WEIGH, "considered"), (_COUNSEL, "recommended"), (_DENY, "denied")):
+        for match in pattern.finditer(before):
+            # Of two words that end at one place the longer reading rules ("do not start" over "start").
+            key = (match.end(), -match.start())
+            if best is None or key >= best[:2]:
+                best = (*key, value)  # type: ignore[assignment]
+    return best[2] if best else None
+
+
+def _is_conditional(text: str, start: int, end: int) -> bool:
+    plain_text = text
+    for match in _NOT_IF.finditer(plain_text):
+        plain_text = blank(plain_text, match.start(), match.end())
+    for match in _IF.finditer(plain_text):
+        if match.start() < start:
+            return True
+        between = plain_text[end : match.start()]
+        if not _OTHER_ACT.search(between):
+            return True
+    return False
+
+
+# ---- an order's own text ----------------------------------------------------------------------------------------------
+
+_OWN_DENY = re.compile(
+    rf"\b(?:do not|don't|should not|must not|never|no need to) (?:{_VERB})\b"
+    r"|\b(?:avoid|hold|withhold|discontinue|d/c|dc|stop|cancel|no need for|not needed|not indicated|do not|don't|contraindicated)\b"
+)
+_OWN_OBJECT = re.compile(
+    r"^\s*(?:[:,.-]\s*)?(?:$|[.;\n)]|(?:this|it|the (?:medication|drug|order|medicine|test|study|referral|scan|imaging)|medication|med|order|drug|test|for now|at this time|today|due to|because|given|pending|as (?:she|he|the|patient)|-|since)\b)"
+)
+_START_WHEN = re.compile(
+    r"\b(?:start|begin|initiate|resume|restart|order|perform|obtain|draw|schedule|fill|give|administer|to be (?:started|given|done|drawn|filled)|commence)\b[^.;\n]{0,60}?"
+    r"\b(?:when|if|once|only if|as soon as|provided|unless|after|following|upon|contingent on|pending)\b\s*(?P<object>[^.;\n]*)"
+)
+_UNTIL = re.compile(
+    r"\b(?:do not|don't|not to be|wait to|hold|defer)\b(?: (?:start|begin|give|fill|take|initiate|order|perform)\w*)?[^.;\n]{0,30}?\buntil\b(?! (?:surgery|procedure|the day))"
+)
+_LEADING_IF = re.compile(
+    rf"(?:^|[.;\n])\s*(?:only )?(?:if|when|once|should)\b(?! (?:daily|a day|weekly))[^.;\n]*?(?:,|\bthen\b)\s*(?:please )?{_VERB}\b(?P<object>[^.;\n]*)"
+)
+_ONLY_IF = re.compile(r"\b(?:only (?:if|when|once)|conditional (?:on|upon)|contingent (?:on|upon))\b")
+_AFTER_HARMLESS = re.compile(
+    r"^\s*(?:a |each |every |the |your |his |her )?(?:meals?|food|breakfast|lunch|dinner|supper|eating|bowel|completing|\d+ doses?|needed)"
+)
+_TIMED = re.compile(
+    r"\b(?:start|begin|initiate|resume|restart|first dose|commence)(?:ing)?\b[^.;\n]{0,30}?\b(?:in \d+|on (?:\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|next (?:week|month)|\d+ (?:days?|weeks?|hours?|h|months?) (?:after|from|before)|at \d+ (?:weeks?|months?))"
+)
+
+
+def denied(text: str, names_own: Callable[[str], bool], names_other: Callable[[str], bool]) -> bool:
+    """Whether an order's text takes the order back. The callables say whether words name its thing, or another."""
+    text = harmless_blanked(text)
+    for match in _OWN_DENY.finditer(text):
+        rest = text[match.end() :]
+        clause = re.split(r"[.;\n]|,(?! )|\bbut\b|\band (?=start|begin|use|give)", rest, maxsplit=1)[0]
+        head = clause[:70]
+        if names_own(head) and not _names_other_first(head, names_own, names_other):
+            return True
+        if names_other(head):
+            continue
+        if _OWN_OBJECT.match(rest):
+            return True
+    return False
+
+
+def _names_other_first(text: str, names_own: Callable[[str], bool], names_other: Callable[[str], bool]) -> bool:
+    """ "stop lisinopril and start losartan" in a losartan order: what the verb takes first is the other one."""
+    words = text.split()
+    for n in range(1, len(words) + 1):
+        head = " ".join(words[:n])
+        if names_own(head):
+            return False
+        if names_other(head):
+            return True
+    return False
+
+
+def conditional_start(text: str, names_other: Callable[[str], bool]) -> bool:
+    """Whether an order's text makes its start wait for something ("start when INR < 2")."""
+    for match in _NOT_IF.finditer(text):
+        text = blank(text, match.start(), match.end())
+    if _UNTIL.search(text) or _ONLY_IF.search(text):
+        return True
+    for match in _START_WHEN.finditer(text):
+        if _AFTER_HARMLESS.match(match["object"]) or names_other(match[0].split(" if ")[0]):
+            continue
+        return True
+    return any(not names_other(match["object"]) for match in _LEADING_IF.finditer(text))
+
+
+def timed_start(text: str) -> bool:
+    """Whether an order's text puts its start off to a later date or interval."""
+    return bool(_TIMED.search(text))
