@@ -23,31 +23,38 @@ class Played:
     def __init__(self, server: WireServer) -> None:
         self.server = server
         self.waits: list[float] = []
+        self.chats: list[Chat] = []
 
     def chat(self, face: str, *, budget: float = 600.0, model: str = "scripted", **settings: Any) -> Chat:
         url = self.server.anthropic_url if face == "anthropic" else self.server.openai_url
         policy = RetryPolicy(budget=budget, sleep=self.waits.append)
         key = settings.pop("key", KEY)
         data_class = settings.pop("task_class", "open")
-        return chat(
+        made = chat(
             f"{face}/{model}",
             ModelSettings(**({"endpoint": url, "key_env": "WIRE_KEY", "max_output": 2000, "price": PRICE} | settings)),
             data_class=data_class,
             policy=policy,
             environ={"WIRE_KEY": key},
         )
+        self.chats.append(made)
+        return made
 
 
 @pytest.fixture
 def play() -> Iterator[Callable[..., Played]]:
     servers: list[WireServer] = []
+    players: list[Played] = []
 
     def start(*replies: Reply, player: Any = None) -> Played:
         server = WireServer({"scripted": player or Script(replies)}).start()
         servers.append(server)
-        return Played(server)
+        players.append(Played(server))
+        return players[-1]
 
     yield start
+    for made in (chat for played in players for chat in played.chats):
+        made.close()
     for server in servers:
         server.stop()
 
