@@ -6,6 +6,7 @@ tools and pages ask for.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, cast
@@ -140,14 +141,16 @@ class Overlay:
 
     def __init__(self, chart: Chart) -> None:
         self.base = chart
+        self._lock = threading.Lock()
         self._writes: dict[str, Resource] = {}
         self._snapshots = Snapshots()
         self._searcher = Searcher([chart.index], self._snapshots)
 
     def add(self, resource: Resource) -> None:
         """Put a resource on top: a new one, or in the place of the one with the same type and id."""
-        self._writes[resource.ref] = resource
-        self._searcher = Searcher([self.base.index, MemoryIndex(self._writes.values())], self._snapshots)
+        with self._lock:
+            self._writes[resource.ref] = resource
+            self._searcher = Searcher([self.base.index, MemoryIndex(self._writes.values())], self._snapshots)
 
     def get(self, ref: str) -> Resource | None:
         """The resource of a reference `Type/id`; None if there is none."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tasks.errors import SearchError
 from tasks.fhir import parameters, query
 from tasks.fhir.columns import LinkColumn
+from tasks.fhir.elements import resource_types
 from tasks.fhir.index import Index
 from tasks.fhir.postings import Mask, Order
 from tasks.fhir.query import Chain, Condition, Has, Ids, Include, Missing, Query, Where
@@ -292,7 +293,8 @@ class Searcher:
     def _pointing_at(self, include: Include, refs: set[str]) -> set[str]:
         reached: set[str] = set()
         wanted = {ref for ref in refs if not include.target or ref.startswith(f"{include.target}/")}
-        sources = {include.type} if include.type else {type for index in self.indexes for type in index.types()}
+        held = {type for index in self.indexes for type in index.types()}
+        sources = {include.type} if include.type else held & resource_types()
         for source in sources:
             for code in _reference_codes(source, include.code):
                 masks = [cast(LinkColumn, index.column(source, code)).to_any(wanted) for index in self.indexes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -178,13 +179,12 @@ def test_no_value_of_a_known_parameter_breaks_the_engine(name: str, modifier: st
         assert page.total in (0, 1)
 
 
+def dated(ident: str, day: str) -> Resource:
+    return Resource.parse(f'{{"resourceType":"Observation","id":"{ident}","effectiveDateTime":"{day}"}}')
+
+
 def patient_days(count: int) -> list[Resource]:
-    return [
-        Resource.parse(
-            f'{{"resourceType":"Observation","id":"o{n:03d}","effectiveDateTime":"2020-01-{n % 28 + 1:02d}"}}'
-        )
-        for n in range(count)
-    ]
+    return [dated(f"o{n:03d}", f"2020-01-{n % 28 + 1:02d}") for n in range(count)]
 
 
 def test_a_chain_of_pages_is_one_snapshot_whatever_is_written_meanwhile() -> None:
@@ -194,9 +194,7 @@ def test_a_chain_of_pages_is_one_snapshot_whatever_is_written_meanwhile() -> Non
     page = overlay.search("Observation", params)
     seen = [resource.id for resource in page.rows]
     while page.next is not None:
-        overlay.add(
-            Resource.parse(f'{{"resourceType":"Observation","id":"new{len(seen)}","effectiveDateTime":"2020-01-15"}}')
-        )
+        overlay.add(dated(f"new{len(seen)}", "2020-01-15"))
         page = overlay.search("Observation", params, page_token=page.next)
         assert page.total == 30
         seen += [resource.id for resource in page.rows]
@@ -291,3 +289,25 @@ def test_writes_come_after_the_chart_in_an_unsorted_search() -> None:
     for ident in ("z", "a"):
         overlay.add(Resource.parse(f'{{"resourceType":"Observation","id":"{ident}"}}'))
     assert [resource.id for resource in overlay.search("Observation", []).rows] == ["o000", "o001", "z", "a"]
+
+
+def test_many_threads_may_write_and_search_one_session() -> None:
+    overlay = Overlay(chart_of(patient_days(40)))
+
+    def work(worker: int) -> int:
+        for number in range(20):
+            overlay.add(dated(f"w{worker}-{number}", "2021-01-01"))
+            page = overlay.search("Observation", [("date", "2021-01-01"), ("_sort", "-date"), ("_count", "200")])
+            assert f"w{worker}-{number}" in {resource.id for resource in page.rows}
+        return overlay.search("Observation", [("date", "ne2021-01-01")]).total
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [40] * 4
+    assert overlay.search("Observation", []).total == 120
+
+
+def test_a_type_outside_r4_in_a_chart_stops_no_search() -> None:
+    chart = chart_of([*patient_days(1), Resource.parse('{"resourceType":"Unheard","id":"u"}')])
+    assert chart.search("Observation", [("_revinclude", "*"), ("_include", "*")]).total == 1
+    with pytest.raises(SearchError, match="no FHIR R4 resource type"):
+        chart.search("Unheard", [])
