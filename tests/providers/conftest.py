@@ -53,7 +53,7 @@ def play() -> Iterator[Callable[..., Played]]:
         return players[-1]
 
     yield start
-    for made in (chat for played in players for chat in played.chats):
+    for made in (one for played in players for one in played.chats):
         made.close()
     for server in servers:
         server.stop()
