@@ -10,7 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Protocol
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -91,7 +91,10 @@ def answer(session: Served, request: Request) -> Response:
             response = too_large()
         else:
             _acceptable(request)
+            _unpacked(request)
             response = _route(session, request, method)
+    except _WrongMethod as refused:
+        response = _json(refused.status, refused.outcome, ("Allow", refused.allow))
     except EhrError as refused:
         response = _json(refused.status, refused.outcome)
     if request.method == "HEAD":
@@ -307,9 +310,24 @@ def _acceptable(request: Request) -> None:
         raise refusal(406, "not-supported", "This server answers in application/fhir+json only.")
 
 
+def _unpacked(request: Request) -> None:
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise refusal(415, "not-supported", "Send the body as it is, without Content-Encoding.")
+
+
+class _WrongMethod(EhrError):
+    """405; `allow` is the header that HTTP asks for with it."""
+
+    allow: str = ""
+
+
 def _allowed(method: str, *methods: str) -> None:
     if method not in methods:
-        raise refusal(405, "not-supported", f"{method[:16]} is not offered at this address; only {', '.join(methods)}.")
+        allow = ", ".join(("HEAD", *methods) if "GET" in methods else methods)
+        said = f"{method[:16]} is not offered at this address; only {allow}."
+        fault = _WrongMethod(said, status=405, outcome=operation_outcome([Issue("", "not-supported", said)]))
+        fault.allow = allow
+        raise fault
 
 
 def _nothing_but(query: list[tuple[str, str]], names: Sequence[str], where: str) -> None:
@@ -320,21 +338,20 @@ def _nothing_but(query: list[tuple[str, str]], names: Sequence[str], where: str)
 
 def _version(resource: Resource) -> tuple[str, str]:
     """(version, lastUpdated) of a resource; a chart's own resources may have neither and are then version 1."""
-    if '"meta"' not in resource.raw:
+    meta = resource.body.get("meta") if '"meta"' in resource.raw else None
+    if not isinstance(meta, dict):
         return "1", ""
-    meta = resource.body.get("meta") or {}
-    return str(meta.get("versionId", "1")), str(meta.get("lastUpdated", ""))
+    version = meta.get("versionId")
+    return version if isinstance(version, str) and _ID.fullmatch(version) else "1", str(meta.get("lastUpdated", ""))
 
 
 def _last_modified(updated: str) -> tuple[tuple[str, str], ...]:
     try:
         at = datetime.fromisoformat(updated)
-    except ValueError:
+        return (("Last-Modified", format_datetime(at.astimezone(UTC), usegmt=True)),) if at.tzinfo else ()
+    except (ValueError, OverflowError):
         return ()
-    return (("Last-Modified", format_datetime(at)),) if at.tzinfo else ()
 
 
-def _json(status: int, body: Mapping[str, object]) -> Response:
-    return Response(
-        status, (("Content-Type", FHIR_JSON),), dump_json(body if isinstance(body, dict) else dict(body)).encode()
-    )
+def _json(status: int, body: Mapping[str, object], *more: tuple[str, str]) -> Response:
+    return Response(status, (("Content-Type", FHIR_JSON), *more), dump_json(dict(body)).encode())

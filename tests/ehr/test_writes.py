@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import pickle
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -216,6 +218,38 @@ def test_a_body_that_is_no_resource_is_refused(client: Client, body: bytes | str
     assert json.loads(answer.body)["resourceType"] == "OperationOutcome"
 
 
+def test_a_packed_body_is_refused_as_such(client: Client, order: Body) -> None:
+    packed = gzip.compress(json.dumps(order).encode())
+    assert client.send("POST", "ServiceRequest", packed, {"Content-Encoding": "gzip"}).status == 415
+
+
+@pytest.mark.parametrize(
+    ("meta", "etag", "modified"),
+    [
+        ('{"versionId":"7","lastUpdated":"2024-05-01T10:00:00+02:00"}', 'W/"7"', "Wed, 01 May 2024 08:00:00 GMT"),
+        ('{"lastUpdated":"0001-01-01T00:00:00+14:00"}', 'W/"1"', None),
+        ('{"versionId":"1\\r\\nX-Y: z","lastUpdated":"soon"}', 'W/"1"', None),
+        ('"wrong"', 'W/"1"', None),
+        ("[]", 'W/"1"', None),
+    ],
+)
+def test_the_headers_of_a_chart_that_is_served_as_it_is_are_always_right(
+    connect: Callable[[str], Client], meta: str, etag: str, modified: str | None
+) -> None:
+    line = f'{{"resourceType":"Patient","id":"a","meta":{meta}}}'
+    with ehr.open(Chart.open({"Patient.ndjson": f"{line}\n".encode()})) as session:
+        answer = connect(session.base_url).send("GET", "Patient/a")
+    assert (answer.status, answer.body) == (200, line.encode())
+    assert (answer.header("etag"), answer.header("last-modified")) == (etag, modified)
+
+
+def test_a_refusal_crosses_a_process_border_whole(session: ehr.Session, order: Body) -> None:
+    with pytest.raises(ehr.EhrError) as refused:
+        session.create({**order, "status": "notacode"})
+    again = pickle.loads(pickle.dumps(refused.value))
+    assert (str(again), again.status, again.outcome) == (str(refused.value), 400, refused.value.outcome)
+
+
 @pytest.mark.parametrize("depth", [40, 60, 300, 480, 900, 5000])
 def test_a_body_that_is_nested_too_deeply_is_refused_and_a_deep_one_is_not(
     client: Client, session: ehr.Session, depth: int
@@ -250,6 +284,7 @@ def test_the_chart_itself_cannot_be_changed(client: Client, method: str, target:
     before = client.send("GET", "Patient/p1").body
     answer = client.send(method, target, "{}")
     assert answer.status == 405
+    assert "GET" in (answer.header("allow") or "")
     assert json.loads(answer.body)["resourceType"] == "OperationOutcome"
     assert client.send("GET", "Patient/p1").body == before
 
