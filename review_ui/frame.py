@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec
@@ -11,12 +12,19 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from review_ui import failure, theme
+from graders.report import TrialRow
+from review_ui import failure, runs, steps, theme
 from review_ui.catalog import TaskRow, fingerprint, read
 from review_ui.chartview import ChartView
 from review_ui.markup import Markup, join, tag
+from review_ui.steps import Trajectory
 from tasks.errors import UsageError, WorkbenchError
+from tasks.fhir.chart import Overlay
+from tasks.fhir.resources import Resource
 from tasks.package import SUITE, FolderSource, Task
+from tasks.stored import Batch, StoredTrial, trial_folder
+from tasks.trials import TrialKey
+from tasks.workspace import Workspace
 
 P = ParamSpec("P")
 PAGES = Path(__file__).parent / "pages"
@@ -36,6 +44,10 @@ class Entry:
 ENTRIES = (
     Entry("home.py", "Home", "inbox", "home"),
     Entry("task.py", "Task", "folder_open", "task", bar=False),
+    Entry("run.py", "Run", "play_circle", "run"),
+    Entry("trials.py", "Trials", "route", "trials"),
+    Entry("trial.py", "Trial", "route", "trial", bar=False),
+    Entry("results.py", "Results", "leaderboard", "results"),
 )
 
 
@@ -83,14 +95,17 @@ def _guarded(draw: Callable[[], None]) -> None:
         )
 
 
-def part(draw: Callable[P, None]) -> Callable[P, None]:
-    """A part of a page that is drawn again by itself, and that fails by itself (Streamlit runs it outside `serve`)."""
+def part(draw: Callable[P, None], *, every: float | None = None) -> Callable[P, None]:
+    """A part of a page that is drawn again by itself, and that fails by itself (Streamlit runs it outside `serve`).
+
+    `every`: seconds after which it is drawn again without being asked; None = never.
+    """
 
     @wraps(draw)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         _guarded(lambda: draw(*args, **kwargs))
 
-    return st.fragment(guarded)
+    return st.fragment(guarded, run_every=every)
 
 
 def show(markup: Markup) -> None:
@@ -179,3 +194,131 @@ def go(file: str, parameters: Mapping[str, str]) -> None:
 def facts(*chips: Markup) -> Markup:
     """The facts line of a header."""
     return tag("div", join(chips), cls="chips", style="margin-top:.35rem")
+
+
+# ---- stored runs ----------------------------------------------------------------------------------------------------
+
+
+def workspace() -> Workspace:
+    """The workspace of this server."""
+    return Workspace.find()
+
+
+def batches() -> list[Batch]:
+    """The batches of the workspace, newest first."""
+    return runs.known(workspace().runs)
+
+
+@st.cache_data(show_spinner=False, max_entries=200)
+def _trial_rows(folder: str, state: runs.Print, tasks: object) -> list[TrialRow]:
+    return runs.rows(Batch(Path(folder)))
+
+
+def trial_rows(batch: Batch) -> list[TrialRow]:
+    """The batch's trials as reports count them, read once for as long as results and tasks stay the same."""
+    return _trial_rows(str(batch.path), runs.fingerprint(batch), _task_states(batch))
+
+
+def _task_states(batch: Batch) -> object:
+    folders = {str(line.get("folder")) for line in batch.plan() if line.get("kind") == "planned"}
+    return tuple(fingerprint(Path(folder)) for folder in sorted(folders) if Path(folder).is_dir())
+
+
+def trials_of(batch: str, task_id: str, agent: str) -> list[StoredTrial]:
+    """The runs of one task and agent in a batch, the last attempt of each. UsageError where there is no such batch."""
+    opened = Batch.open(workspace().runs, batch)
+    folder = opened.path / trial_folder(TrialKey(task=task_id, agent=agent, run=1)).parent.parent
+    found: dict[int, StoredTrial] = {}
+    for path in folder.glob("*/attempt-*"):
+        run, attempt = path.parts[-2], path.parts[-1].removeprefix("attempt-")
+        if run.isdecimal() and attempt.isdecimal() and int(run) > 0 and int(attempt) > 0:
+            key = TrialKey(task=task_id, agent=agent, run=int(run), attempt=int(attempt))
+            if int(run) not in found or found[int(run)].key.attempt < key.attempt:
+                found[int(run)] = StoredTrial(path, key)
+    return [found[run] for run in sorted(found)]
+
+
+@st.cache_resource(show_spinner=False, max_entries=32)
+def _trajectory(path: str, size: int, changed: int) -> Trajectory:
+    return steps.read(Path(path))
+
+
+def trajectory(trial: StoredTrial) -> Trajectory:
+    """The trial's steps, read once for as long as its file stays the same."""
+    path = trial.path / "trajectory.jsonl"
+    try:
+        state = path.stat()
+    except OSError:
+        return steps.read(path)
+    return _trajectory(str(path), state.st_size, state.st_mtime_ns)
+
+
+def planned_task(batch: str, task_id: str) -> Task:
+    """The task that a batch ran, where its plan found it. Raises UsageError, PackageError."""
+    opened = Batch.open(workspace().runs, batch)
+    folders = {line["task"]: Path(line["folder"]) for line in opened.plan() if line.get("kind") == "planned"}
+    folder = folders.get(task_id)
+    if folder is None or not (folder / "task.toml").is_file():
+        return task(task_id)
+    return _task(str(folder.parent), folder.name, fingerprint(folder))
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _chart_at(path: str, size: int, digest: str, step: int, _trial: StoredTrial, _task: Task) -> ChartView:
+    overlay = Overlay(_task.chart)
+    for write in _trial.writes():
+        if write.call is not None and write.call <= step:
+            overlay.add(Resource.parse(write.resource, where=write.reference))
+    context = _task.meta.context
+    if context is None:
+        raise UsageError("this draft names no patient.", where=_task.id)
+    # The tool layer stamps what is written a few seconds after the clock; a day later shows all of it.
+    now = context.now + timedelta(days=1) if context.now else None
+    return ChartView(overlay, context.patient, now)
+
+
+def chart_at(trial: StoredTrial, task: Task, step: int) -> ChartView:
+    """The chart with what the agent had written after a step."""
+    ledger = trial.path / "ehr.ndjson"
+    size = ledger.stat().st_size if ledger.exists() else 0
+    return _chart_at(str(trial.path), size, task.agent_digest, step, trial, task)
+
+
+def trial_address(batch: str, task_id: str, agent: str, run: int) -> dict[str, str]:
+    """The parameters of a trial's page."""
+    return {"batch": batch, "task": task_id, "agent": agent, "run": str(run)}
+
+
+def _turn(page: int, drop: tuple[str, ...]) -> None:
+    st.query_params["page"] = str(page)
+    for name in drop:
+        st.query_params.pop(name, None)
+
+
+def pager(at: int, pages: int, drop: tuple[str, ...] = ()) -> None:
+    """Previous and next page; the page stands in the address. `drop`: parameters that do not survive a turn."""
+    if pages <= 1:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="pager"):
+        st.button(
+            "Previous",
+            icon=":material/chevron_left:",
+            disabled=at <= 1,
+            on_click=_turn,
+            args=(at - 1, drop),
+            key="pager-back",
+        )
+        show(tag("span", f"Page {at:,} of {pages:,}", cls="sm mute nowrap"))
+        st.button(
+            "Next",
+            icon=":material/chevron_right:",
+            disabled=at >= pages,
+            on_click=_turn,
+            args=(at + 1, drop),
+            key="pager-on",
+        )
+
+
+def harm_chip(events: int) -> Markup | None:
+    """A chip for severe-harm events; None where there is none."""
+    return theme.chip(f"{events} severe harm", "red", "dangerous") if events else None

@@ -1,0 +1,99 @@
+"""Trials: every stored trial, to pick one and see what it did."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from graders.report import TrialRow
+from review_ui import frame, theme
+from review_ui.markup import Markup, tag
+
+PAGE = 25
+ANY = "Any"
+RESULTS = {ANY: None, "Pass": "pass", "Fail": "fail", "Needs physician": "ungraded", "No result": ""}
+
+
+def cells(row: TrialRow) -> Markup:
+    """One row of the list."""
+    return tag(
+        "div",
+        tag(
+            "div",
+            tag("div", row.task, cls="h3"),
+            tag("div", f"{row.agent} · run {row.run} · {row.batch}", cls="sm mute"),
+        ),
+        tag("div", theme.result_chip(row.result, row.outcome.value)),
+        tag("div", row.outcome.value.replace("_", " "), cls="sm"),
+        tag("div", frame.harm_chip(row.severe_harm_events)),
+        tag(
+            "div",
+            f"attempt {row.attempt}" if row.attempt > 1 else "",
+            row.note and tag("span", row.note),
+            cls="sm mute",
+        ),
+        cls="trial-row",
+    )
+
+
+def page() -> None:
+    """Draw the page."""
+    batches = frame.batches()
+    every = [row for batch in batches for row in frame.trial_rows(batch)]
+    frame.show(
+        tag(
+            "header",
+            tag(
+                "div", tag("h1", "Trials", cls="h1"), tag("p", f"{len(every):,} stored, newest batch first", cls="lead")
+            ),
+            cls="head",
+        )
+    )
+    if not every:
+        frame.show(tag("p", "Nothing has been run in this workspace yet.", cls="empty"))
+        st.page_link(frame.path("run.py"), label="Run agents on tasks", icon=":material/play_circle:")
+        return
+    left, agents, batch_names, results = st.columns([2, 1, 1, 1])
+    words = left.text_input(
+        "Search a task", placeholder="Search a task", icon=":material/search:", key="q", bind="query-params", live=True,
+        label_visibility="collapsed",
+    )  # fmt: skip
+    agent = agents.selectbox(
+        "Agent", [ANY, *sorted({row.agent for row in every})], key="agent", bind="query-params",
+        format_func=lambda name: "Any agent" if name == ANY else name, label_visibility="collapsed",
+    )  # fmt: skip
+    batch_name = batch_names.selectbox(
+        "Batch", [ANY, *[batch.name for batch in batches]], key="batch", bind="query-params",
+        format_func=lambda name: "Any batch" if name == ANY else name, label_visibility="collapsed",
+    )  # fmt: skip
+    result = results.selectbox(
+        "Result", list(RESULTS), key="result", bind="query-params",
+        format_func=lambda name: "Any result" if name == ANY else name, label_visibility="collapsed",
+    )  # fmt: skip
+    shown = [
+        row
+        for row in every
+        if (not words or words.casefold() in row.task.casefold())
+        and (agent in (None, ANY) or row.agent == agent)
+        and (batch_name in (None, ANY) or row.batch == batch_name)
+        and (result in (None, ANY) or row.result == RESULTS[result])
+    ]
+    pages = max(1, -(-len(shown) // PAGE))
+    at = min(pages, max(1, int(frame.asked("page") or 1) if (frame.asked("page") or "1").isdecimal() else 1))
+    frame.show(
+        tag(
+            "p",
+            f"{len(shown):,} found" + (f", page {at} of {pages}" if pages > 1 else ""),
+            cls="sm mute",
+            role="status",
+        )
+    )
+    for row in shown[(at - 1) * PAGE : at * PAGE]:
+        key = f"{row.batch}-{row.task}-{row.agent}-{row.run}"
+        with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-trial-{key}"):
+            frame.show(cells(row))
+            if st.button("Open", key=f"open-{key}", width=88):
+                frame.go("trial.py", frame.trial_address(row.batch, row.task, row.agent, row.run))
+    frame.pager(at, pages)
+
+
+page()
