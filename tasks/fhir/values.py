@@ -5,6 +5,7 @@ One function a search parameter type, used alike for a chart's index and for a s
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal
@@ -143,8 +144,8 @@ def _number(value: object) -> float | None:
     if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
         try:
             return float(value)
-        except OverflowError:
-            return None
+        except OverflowError:  # an integer beyond every float; a decimal gives infinity by itself
+            return math.inf if value > 0 else -math.inf
     return None
 
 
