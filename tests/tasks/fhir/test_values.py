@@ -133,10 +133,8 @@ def test_a_choice_is_walked_by_type() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"subject": 5}, {"subject": [None]}, {"subject": {"reference": 5}}, {"subject": "x"}]
-)
-def test_what_is_not_shaped_as_fhir_has_no_value(body: dict[str, Any]) -> None:
+@pytest.mark.parametrize("subject", [5, [None], {"reference": 5}, "x", [[{"reference": "Patient/p"}]]])
+def test_what_is_not_shaped_as_fhir_has_no_value(subject: Any) -> None:
     walks = compiled("Observation.subject.where(resolve() is Patient)", "Observation")
     assert [node for _, node in values.typed_nodes(walks, {"subject": subject})] == []
 
