@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from graders.evidence import Evidence
 from graders.hybrid import judge_value
+from graders.orders import OrderContext, judge
 from graders.seen import judge_seen
 from graders.trust import CODE_FILE, is_trusted
 from graders.verdicts import AnyCite, Judgement, Truth
@@ -109,8 +110,6 @@ def _place(fault: BaseException) -> str:
 
 
 def _orders(checkpoint: Checkpoint, evidence: Evidence) -> Part:
-    from graders.orders import OrderContext, judge
-
     context = evidence.task.meta.context
     if context is None or context.practitioner is None or context.now is None or context.authority is None:
         return Part("orders", "ungraded", "ungraded: [context] does not yet give patient, practitioner, now, authority")
