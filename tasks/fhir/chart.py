@@ -49,7 +49,7 @@ def every(records: Records, type: str, params: Sequence[tuple[str, str]] = ()) -
 
 
 def _folder(memory: Path, digest: str) -> Path:
-    return memory / f"{digest[:40]}-{index.VERSION}"
+    return memory / f"{digest[:40]}-{index.version()}"
 
 
 class Chart:
@@ -66,12 +66,12 @@ class Chart:
         self._searcher = Searcher([held], Snapshots())
 
     @classmethod
-    def open(cls, source: Path | Mapping[str, bytes], *, cache: Path | None = None) -> Chart:
+    def open(cls, source: str | Path | Mapping[str, bytes], *, cache: Path | None = None) -> Chart:
         """The chart in a folder of NDJSON files, in one NDJSON or Bundle file (also .gz), or in bytes by file name.
 
         Raises ChartError, naming file and line, for what cannot be read; nothing is left out in silence.
         """
-        paths = written.chart_files(source) if isinstance(source, Path) else None
+        paths = written.chart_files(Path(source)) if isinstance(source, (str, Path)) else None
         memory = cache / "charts" if cache is not None else None
         if paths is not None and memory is not None:
             # The common case of a session: nothing but a few small files is read.

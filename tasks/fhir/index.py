@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import json
 import mmap
 import os
@@ -15,7 +16,8 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,8 +32,21 @@ from tasks.fhir.postings import Order, Parts
 from tasks.fhir.resources import Resource, references
 from tasks.fhir.source import read_resources
 
-#: Raised with every change of what is stored or how; an index of another version is rebuilt.
-VERSION = 1
+#: What decides which values an index holds and how they are stored: the code and HL7's tables.
+_MAKERS = ("dates", "values", "fhirpath", "elements", "parameters", "postings", "columns", "index", "resources")
+_TABLES = ("elements.json", "parameters.json")
+
+
+@cache
+def version() -> str:
+    """The version of the index format: a hash of all that makes an index, so that none outlives a change of it."""
+    whole = hashlib.blake2b(digest_size=6)
+    for name in _MAKERS:
+        whole.update((files("tasks.fhir") / f"{name}.py").read_bytes())
+    for name in _TABLES:
+        whole.update((files("tasks.fhir.definitions") / name).read_bytes())
+    return whole.hexdigest()
+
 
 _ID_WIDTH = 64
 _ALIGN = 64
@@ -127,10 +142,10 @@ class MemoryIndex(_Columns):
         return columns.build(parameter, bodies)
 
 
-def read_sorted(files: Mapping[str, bytes]) -> list[Resource]:
+def read_sorted(content: Mapping[str, bytes]) -> list[Resource]:
     """The resources of chart files by type and id, as a chart numbers its rows. Raises ChartError."""
     with _collector_paused():
-        return sorted((resource for _, resource in read_resources(files)), key=lambda r: (r.type, r.id))
+        return sorted((resource for _, resource in read_resources(content)), key=lambda r: (r.type, r.id))
 
 
 @contextlib.contextmanager
@@ -257,7 +272,7 @@ def _fill(folder: Path, digest: str, resources: Sequence[Resource]) -> None:
         (folder / f"{type}.json").write_text(json.dumps(listed), "ascii")
     (folder / "dangling.json").write_text(json.dumps(dangling(resources)), "utf-8")
     meta = {
-        "version": VERSION,
+        "version": version(),
         "digest": digest,
         "types": {type: len(held) for type, held in by_type.items()},
         "rows": places,
@@ -291,7 +306,7 @@ class StoredIndex(_Columns):
         """The index in a folder; None if it is not there, not whole, of another version, or of another chart."""
         try:
             meta = json.loads((folder / "meta.json").read_bytes())
-            if meta["version"] != VERSION or meta["digest"] != digest:
+            if meta["version"] != version() or meta["digest"] != digest:
                 return None
             sizes: dict[str, int] = meta["sizes"]
             if any(os.stat(folder / name).st_size != size for name, size in sizes.items()):  # noqa: PTH116 (speed)

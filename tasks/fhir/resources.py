@@ -36,8 +36,8 @@ class Number(Decimal):
     def __str__(self) -> str:
         return self.text
 
-    def __format__(self, spec: str, /) -> str:
-        return super().__format__(spec) if spec else self.text
+    def __format__(self, spec: str, context: Any = None, /) -> str:
+        return super().__format__(spec, context) if spec else self.text
 
     def __reduce__(self) -> tuple[type[Number], tuple[str]]:
         return (Number, (self.text,))

@@ -184,9 +184,14 @@ def test_a_session_on_a_stored_index_sees_its_own_writes_at_once(tmp_path: Path)
     assert chart.get(new.ref) is None
 
 
-def test_the_index_version_is_part_of_the_folder_name(tmp_path: Path) -> None:
+def test_an_index_does_not_outlive_a_change_of_the_code_that_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chart = Chart.open(FILES, cache=tmp_path)
-    assert folder_of(tmp_path).name == f"{chart.digest[:40]}-{index.VERSION}"
+    assert folder_of(tmp_path).name == f"{chart.digest[:40]}-{index.version()}"
+    monkeypatch.setattr(index, "version", lambda: "another")
+    assert answers(Chart.open(FILES, cache=tmp_path)) == answers(chart)
+    assert len([path for path in (tmp_path / "charts").iterdir() if path.is_dir()]) == 2
 
 
 def test_what_a_killed_builder_left_is_swept_after_a_day(tmp_path: Path) -> None:
