@@ -37,7 +37,9 @@ class Number(Decimal):
         return self.text
 
     def __format__(self, spec: str, context: Any = None, /) -> str:
-        return super().__format__(spec, context) if spec else self.text
+        if not spec:
+            return self.text
+        return super().__format__(spec) if context is None else super().__format__(spec, context)
 
     def __reduce__(self) -> tuple[type[Number], tuple[str]]:
         return (Number, (self.text,))

@@ -30,6 +30,7 @@ def test_a_decimal_is_written_as_it_was_read(text: str) -> None:
     assert dump_json(parse_json(f'{{"value":{text}}}')) == f'{{"value":{text}}}'
     assert parse_json(text) == Decimal(text)
     assert f"{parse_json(text)}" == text
+    assert f"{parse_json(text):.3f}" == f"{Decimal(text):.3f}"
 
 
 @given(DECIMALS)
