@@ -77,11 +77,13 @@ def plan_card(tasks: list[str], agents: list[str], each: int, limits: list[str],
     frame.show(tag("div", tag("p", "What this will do", cls="h3"), join(rows), cls="soft plan-card"))
     if "oracle" in agents:
         frame.show(tag("p", "oracle runs once for each reference plan of a task.", cls="sm mute"))
-    # The key is minted when the page is drawn, so that a double click starts one job.
+    # The key is minted when the page is drawn and is part of the button's own: the second click of a double click
+    # meets a button that is gone, and a repeated request a job that is there.
     key = st.session_state.setdefault("run-key", secrets.token_hex(8))
     ready = trials > 0 and not unsafe
+    words = f"Start {trials:,} trials"
     if st.button(
-        f"Start {trials:,} trials", type="primary", icon=":material/play_arrow:", disabled=not ready, width="stretch"
+        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not ready, width="stretch"
     ):
         name = runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
         command = ["runtime", "run", *tasks, "--suite", str(frame.source().root), "--batch", name, "--runs", str(each)]
