@@ -143,6 +143,23 @@ def mentions(text: str, *, prose: bool = False) -> list[Mention]:
     return joined
 
 
+def name_spans(text: str) -> list[tuple[int, int]]:
+    """[start, end) of every drug name alone, strengths between the parts of a combination left out; "elemental" stays."""
+    words = list(_WORDS.finditer(text))
+    index = _index()
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at < len(words):
+        for entry, _ in index.get(words[at][0], ()):
+            if tuple(word[0] for word in words[at : at + len(entry)]) == entry:
+                first = at + 1 if entry[0] == "elemental" else at
+                found.append((words[first].start(), words[at + len(entry) - 1].end()))
+                at += len(entry) - 1
+                break
+        at += 1
+    return found
+
+
 #: Words that are a drug in an order and a laboratory value, device or complaint in a note.
 _OTHER_SENSE = re.compile(
     r"\s*(?:level|deficien|studies|panel|allerg|antibod|resist|trough|concentration|/?-?creatinine|saturation|score"

@@ -166,6 +166,9 @@ _IN = re.compile(
     rf"(?:approximately |about |around |the next |~ ?|at least )?(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
     r"(?P<tail>\s*(?:before|prior|ago|post-?|after (?:last|the last|dose)))?"
 )
+#: "at 1 and 4 weeks", and what follows an interval: "at 1 week and 4 weeks".
+_PAIR = re.compile(rf"\b(?:at|in|after) (?P<one>{NUMBER}) ?(?:and|&|,) ?(?P<two>{NUMBER}) ?{_UNIT}")
+_AND = re.compile(rf"\s*(?:,? ?and|,|&)\s*(?:again |then )?(?:at |in )?(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}")
 _BARE = re.compile(rf"^\s*(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}[\s.]*$")
 _LATER = re.compile(
     rf"\b(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?[\s-]*{_UNIT}[\s-]+(?:later|from now|follow-?up|recheck|repeat|check|out|after (?:start|initiation|starting|dose 1|change|the change))"
@@ -211,6 +214,17 @@ def intervals(text: str, now: datetime) -> list[Interval]:
         elif match["how"].startswith("no sooner"):
             one = Span(one.low, None)
         found.append(Interval(match.start(), match.end(), one))
+    for pair in _PAIR.finditer(text):
+        first, second = number(pair["one"]), number(pair["two"])
+        found.append(Interval(pair.start(), pair.end("one"), span(first, first, pair["unit"], point=True)))
+        found.append(Interval(pair.end("one"), pair.end(), span(second, second, pair["unit"], point=True)))
+    for before in tuple(found):
+        more = _AND.match(text, before.end)
+        while more:
+            low = number(more["low"])
+            high = number(more["high"]) if more["high"] else low
+            found.append(Interval(more.start(), more.end(), span(low, high, more["unit"], point=True)))
+            more = _AND.match(text, more.end())
     for pattern in (_BARE, _LATER):
         for match in pattern.finditer(text):
             low = number(match["low"])

@@ -35,7 +35,7 @@ _HARMLESS = re.compile(
 _VERB = (
     r"(?:start(?:ing)?|begin(?:ning)?|initiat(?:e|ing|ion of)|giv(?:e|ing)|us(?:e|ing)|order(?:ing)?|prescrib(?:e|ing)|restart(?:ing)?"
     r"|resum(?:e|ing)|tak(?:e|ing)|continu(?:e|ing)|add(?:ing)?|perform(?:ing)?|obtain(?:ing)?|administer(?:ing)?|check(?:ing)?"
-    r"|refer(?:ring)?|repeat(?:ing)?|recommend|schedul(?:e|ing)|send(?:ing)?|switch(?:ing)? to|rechalleng(?:e|ing)(?: with)?|challeng(?:e|ing)(?: with)?)"
+    r"|draw(?:ing)?|collect|fill|dispense|plac(?:e|ing)|proceed(?: with)?|scan|run|refer(?:ring)?|repeat(?:ing)?|recommend|schedul(?:e|ing)|send(?:ing)?|switch(?:ing)? to|rechalleng(?:e|ing)(?: with)?|challeng(?:e|ing)(?: with)?)"
 )
 _DENY = re.compile(
     rf"\b(?:do not|don't|does not|should not|shouldn't|would not|wouldn't|must not|cannot|can't|will not|never|not|no need to|rather than|instead of|avoid|without|against|hold off(?: on)?|defer|delay|before) {_VERB}\b"
@@ -67,6 +67,15 @@ _AFTER_WEIGH = re.compile(
 )
 _DASH_DENY = re.compile(
     r"^\s*(?:-|:|\()\s*(?:stop|hold|avoid|discontinue|do not (?:start|give|order|use)|not needed|cancel|d/c)\b"
+)
+#: To enter a drug in the allergy or intolerance list is no order for it.
+_ENTERED = re.compile(
+    r"\b(?:add|put|list|enter|document|record|flag|label|mark|note|place|include)(?:ed|ing)?\b[^.;\n]{0,60}$"
+)
+_ENTRY = re.compile(
+    r"\b(?:allerg(?:y|ies)|intolerances?|adverse(?: drug)? reactions?|contraindications?)(?: ?/ ?\w+)? "
+    r"(?:list|entry|entries|record|section|field|label)s?\b"
+    r"|\b(?:as|to|under|in|on)(?: (?:an?|the|his|her|their))?(?: drug)? (?:allerg(?:y|ies)|intolerances?)\b(?! \w*test)"
 )
 _IF = re.compile(
     r"\b(?:if|when|once|unless|should (?:the|her|his|their|k|potassium|symptoms|there)|in case|provided(?: that)?|as long as|only if|until|in the event)\b"
@@ -160,6 +169,8 @@ def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -
     last = _governor(before)
     if last == "denied":
         return "denied"
+    if _ENTERED.search(before) and (_ENTRY.search(sentence.text) or _ENTRY.search(sentence.heading)):
+        return "mentioned"
     if conditional:
         return "conditional"
     if _AFTER_WEIGH.search(after):
@@ -219,7 +230,7 @@ _OWN_OBJECT = re.compile(
     r"^\s*(?:[:,.-]\s*)?(?:$|[.;\n)]|(?:this|it|the (?:medication|drug|order|medicine|test|study|referral|scan|imaging)|medication|med|order|drug|test|for now|at this time|today|due to|because|given|pending|as (?:she|he|the|patient)|-|since)\b)"
 )
 _START_WHEN = re.compile(
-    r"\b(?:start|begin|initiate|resume|restart|order|perform|obtain|draw|schedule|fill|give|administer|to be (?:started|given|done|drawn|filled)|commence)\b[^.;\n]{0,60}?"
+    r"\b(?:start|begin|initiate|resume|restart|order|perform|obtain|draw|schedule|fill|give|administer|to be (?:started|given|done|drawn|filled)|commence)\b(?P<mid>[^.;\n]{0,60}?)"
     r"\b(?:when|if|once|only if|as soon as|provided|unless|after|following|upon|contingent on|pending)\b\s*(?P<object>[^.;\n]*)"
 )
 _UNTIL = re.compile(
@@ -272,7 +283,7 @@ def conditional_start(text: str, names_other: Callable[[str], bool]) -> bool:
     if _UNTIL.search(text) or _ONLY_IF.search(text):
         return True
     for match in _START_WHEN.finditer(text):
-        if _AFTER_HARMLESS.match(match["object"]) or names_other(match[0].split(" if ")[0]):
+        if _AFTER_HARMLESS.match(match["object"]) or names_other(match["mid"]):
             continue
         return True
     return any(not names_other(match["object"]) for match in _LEADING_IF.finditer(text))

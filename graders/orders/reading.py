@@ -267,9 +267,9 @@ _REMARK = re.compile(
     r"\b(?:start|begin|take|give|dose|dosing|administer|initiate|prescribe|sig|order)\b|^\s*(?:\d|\.\d)"
 )
 _NOT_REMARK = re.compile(
-    r"\b(?:previous|prior|was|were|had|home|increase|titrat|target|max|maximum|when|reduc|history|level|cumulative|equivalent|adjust"
+    r"\b(?:previous|prior|was|were|had|home|increase|titrat|target|when|reduc|history|level|cumulative|equivalent|adjust"
     r"|crcl|egfr|usual|label|instead|rather|versus|vs|not|avoid|stop|discontinu|hold|may|could|consider|goal|until|after|later|if"
-    r"|in \d+ (?:days?|weeks?|months?)|next|up to|mg/dl|mmol|reaction|from|replac|stopped|failed|trial|weigh|kg|then|taper)\w*"
+    r"|in \d+ (?:days?|weeks?|months?)|next|mg/dl|mmol|reaction|from|replac|stopped|failed|trial|weigh|kg|then|taper)\w*"
 )
 
 
@@ -525,9 +525,18 @@ def _service_condition(notes: str) -> bool:
     )
 
 
+#: Words that time something else than this order: what is done if something happens, and a drug that starts today.
+_OTHER_TIME = re.compile(
+    r"[^.;\n]*\b(?:if|unless|in case)\b[^.;\n]*"
+    r"|\b(?:start|began|begun|begin|initiat)\w*\b[^.;,\n]{0,40}?\b(?:today|now|this (?:morning|afternoon|evening))\b"
+)
+
+
 def _when(body: Mapping[str, Any], text: str, now: datetime) -> tuple[tuple[Span, ...], str]:
     """First occurrence in days from now, from the field, else from the words; a contradiction where they differ."""
-    worded = [one.span for one in durations.intervals(text, now)]
+    own_time = [one.span for one in durations.intervals(_OTHER_TIME.sub(" ", text), now)]
+    other_time = [one.span for one in durations.intervals(text, now)]
+    worded = own_time or other_time
     day = None
     for key in ("occurrenceDateTime",):
         if body.get(key):
@@ -546,8 +555,8 @@ def _when(body: Mapping[str, Any], text: str, now: datetime) -> tuple[tuple[Span
     if day is not None:
         away = Decimal((day - now.date()).days)
         field_span = Span(away, away)
-        if worded and not any(_near(field_span, one) for one in worded):
-            return (field_span,), f"the date is in {field_span} and the text says {worded[0]}"
+        if own_time and not any(_near(field_span, one) for one in other_time):
+            return (field_span,), f"the date is in {field_span} and the text says {own_time[0]}"
         return (field_span,), ""
     return ((min(worded, key=lambda one: one.low),) if worded else ()), ""
 
@@ -754,15 +763,13 @@ def _regimens(
 
 def _spans_for(text: str, start: int, end: int, starts: Sequence[int], now: datetime) -> tuple[Span, ...]:
     """Intervals that a sentence gives for the thing at [start, end): after it, else the next after it, else before."""
-    t = re.sub(r"\bat (\d+) and (\d+) (weeks?|months?|days?)", r"at \1 \3 and at \2 \3", text)
-    shift = len(t) - len(text)
-    found = durations.intervals(t, now)
-    stop = next((one for one in starts if one >= end), len(text))
-    inside = [one.span for one in found if end <= one.start < stop + (shift if stop == len(text) else 0)]
+    found = durations.intervals(text, now)
+    stop = next((one for one in starts if one >= end), len(text) + 1)
+    inside = [one.span for one in found if end <= one.start < stop]
     if inside:
         return tuple(inside)
     later = [one.span for one in found if one.start >= stop]
     if later:
-        return (later[0],) if len(later) == 1 else tuple(later[:2])
+        return tuple(later[:2])
     before = [one.span for one in found if one.end <= start]
     return tuple(before[-1:])

@@ -313,7 +313,7 @@ def _given(
     count = part.count
     if dose and count and strength and dose[0].dimension == strength[0].dimension and len(dose) == len(strength):
         if _times(strength, count.low) != dose:
-            if dose == strength:
+            if dose == strength and not part.bracketed:
                 dose = _times(dose, count.low)
             elif not part.loose:
                 problems.append(f"{count} of {doses.show(strength)} is not {doses.show(dose)}")

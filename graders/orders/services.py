@@ -178,7 +178,7 @@ _WITHOUT = re.compile(
     r"\b(?:without|w/o|wo|no|non|minus|w/out)[- ]*(?:the use of )?(?:any )?(?:iv |intravenous |oral |gadolinium )*-?contrast|\bnon-?contrast(?:ed)?\b|\bunenhanced\b|\bnon-?enhanced\b|\bwithout (?:gadolinium|gad)\b|\bcontrast:? (?:none|no|without)\b|\bno (?:gadolinium|gad)\b"
 )
 _WITH = re.compile(
-    r"\b(?:with|w/|w|plus)\s*(?:the use of )?(?:iv |intravenous |gadolinium |oral |po )*(?:and (?:iv |oral ))*contrast|\bcontrast[- ]enhanced\b|\bpost-?contrast\b|\bwith (?:gadolinium|gad)\b|\bcontrast:? (?:with|yes|iv)\b|\bw/ ?gad\b|\bcect\b"
+    r"\b(?:with|w/|w|plus)\s*(?:the use of )?(?:iv |intravenous |gadolinium |oral |po )*(?:and (?:iv |oral ))*contrast|\bcontrast[- ]enhanced\b|\bpost-?contrast\b|\bwith (?:gadolinium|gad)\b|\bcontrast:? (?:with|yes|iv)\b|\bw/? ?gad(?:olinium)?\b|\bcect\b"
 )
 
 

@@ -41,6 +41,7 @@ class Part:
     frequency: tuple[Frequency, ...] = ()
     time_of_day: bool = False
     loose: bool = False
+    bracketed: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ _MASKS = tuple(
         r"\bhold (?:for|if|when|dose if|dose for|parameters?)[^.;\n)]*",
         r"\b(?:stop|discontinue|call|return|notify|reduce|decrease|halve)\b[^.;\n]*?\bif\b[^.;\n]*",
         r"\bif\b [^.;\n]*?(?=,|;|\.\s|\n|$)",
-        rf"\b(?:crcl|cr ?cl|egfr|scr|creatinine|inr|sbp|dbp|hr|heart rate|bp|weight|weighs|wt|bmi|a1c|hba1c|ldl|qtc|potassium|k\+?"
+        rf"(?<!\d )(?<!\d)\b(?:crcl|cr ?cl|egfr|scr|creatinine|inr|sbp|dbp|hr|heart rate|bp|weight|weighs|wt|bmi|a1c|hba1c|ldl|qtc|potassium|k\+?"
         rf"|sodium|calcium level|glucose|bg|tsh|lvef|ef|age|uacr|temp)\b\s*(?:of|is|was|at|=|:|<=|>=|<|>|~|to|target|goal)*\s*"
         rf"{_NUM}(?:\s*(?:-|to|/)\s*{_NUM})?\s*(?:mg/dl|mmol/l|meq/l|mmhg|bpm|ml/min(?:/1\.73 ?m2)?|kg|lbs?|ms|%|iu/l|units/l|mg/g)?",
         r"#\s*\d+",
@@ -172,6 +173,7 @@ _TAPER = re.compile(
 _DIVIDED = re.compile(
     r"\b(?:in|divided(?: in(?:to)?)?|given in|as)\s*(?P<n>\d)\s*(?:equally )?(?:divided )?doses\b|\bdivided (?P<f>bid|tid|qid|q\d+h|twice daily|three times daily)"
 )
+_PATCH_RATE = re.compile(rf"{_NUM}\s*(?:{_UNIT})\s*(?:/|per)\s*(?:day|24 ?h(?:ou)?rs?|24h|hour|hr|h)\b")
 _FORM_ROUTES = (
     (
         re.compile(
@@ -226,7 +228,7 @@ class _Token:
 
 
 def read(
-    text: str, now: datetime, *, parts: int = 1, components: tuple[str, ...] = (), strip_names: bool = True
+    text: str, now: datetime, *, parts: int = 1
 ) -> Sig:
     """The directions that a text states for a drug of `parts` ingredients; empty where it states none."""
     t = numerals(normal(text))
@@ -243,12 +245,14 @@ def read(
     form_routes: tuple[str, ...] = ()
     if not _NOT_ORAL_FORM.search(t):
         form_routes = tuple(dict.fromkeys(name for pattern, name in _FORM_ROUTES if pattern.search(t)))
+    # Names go first: the potassium of losartan potassium is no laboratory value.
+    for start, end in drugs.name_spans(t):
+        t = blank(t, start, end)
+    if "patch" in t or "transdermal" in t:
+        t = _PATCH_RATE.sub(lambda m: " " * len(m[0]), t)
     for pattern in _MASKS:
         for match in pattern.finditer(t):
             t = blank(t, match.start(), match.end())
-    if strip_names:
-        for mention in drugs.mentions(t):
-            t = blank(t, mention.start, mention.end)
     ratio, t = _take_ratio(t)
     alternatives = ""
     frequency_alternatives = any(one.alternatives for one in frequencies.find(t))
@@ -568,7 +572,9 @@ def _part(cluster: list[_Token], stated: list[frequencies.Stated], segment: str)
     if dose and dose[0].dimension == "volume":
         dose = next((one.dose for one in cluster if one.dose and one.dose[0].dimension != "volume"), dose)
     loose = _is_loose(cluster) and not strength
-    return Part(dose, elemental, count, strength, any(one.per_day for one in cluster), 0, frequency, time_of_day, loose)
+    bracketed = any(one.dose and one.paren for one in cluster)
+    per_day = any(one.per_day for one in cluster)
+    return Part(dose, elemental, count, strength, per_day, 0, frequency, time_of_day, loose, bracketed)
 
 
 def _is_loose(cluster: list[_Token]) -> bool:
