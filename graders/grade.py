@@ -63,12 +63,17 @@ def _verdict(checkpoint: Checkpoint, evidence: Evidence, at: datetime) -> Verdic
     return Verdict(
         checkpoint=checkpoint.id,
         result=result,
-        reason=" ".join(part.reason for part in ordered),
+        reason=ordered[0].reason if len(ordered) == 1 else " ".join(_sentence(part.reason) for part in ordered),
         cites=tuple(dict.fromkeys(cite for part in ordered for cite in part.cites)),
         grader=Grader(kind=kind, name="+".join(part.name for part in parts), version=VERSION),
         at=at,
         grade_digest=evidence.task.grade_digest,
     )
+
+
+def _sentence(reason: str) -> str:
+    """A reason that can stand beside another one."""
+    return reason if reason.endswith((".", "!", "?")) else f"{reason}."
 
 
 def _work(checkpoint: Checkpoint, evidence: Evidence) -> Iterable[tuple[str, Callable[[], Part]]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from graders.orders import OrderContext, OrderJudgement, judge
+from graders.orders import OrderContext, OrderJudgement, check_declaration, judge
 from tasks.declarations import Checkpoint
 from tasks.errors import ChartError, DeclarationError, UsageError
 from tasks.fhir.chart import Chart
@@ -84,6 +84,8 @@ def _declaration(path: Path) -> tuple[Checkpoint, OrderContext]:
         raise DeclarationError(
             "the checkpoint says nothing about orders.", where=str(path), remedy="Give it order, must_not or followup."
         )
+    if faults := check_declaration(checkpoint):
+        raise DeclarationError(f"{'; '.join(faults)}.", where=str(path), remedy="Correct the declaration.")
     missing = [key for key in ("practitioner", "now", "authority") if getattr(context, key) is None]
     if context.practitioner is None or context.now is None or context.authority is None:
         raise DeclarationError(f"[context] lacks {', '.join(missing)}.", where=str(path), remedy="Add what is missing.")

@@ -178,6 +178,7 @@ def test_match_reads_the_chart_that_is_given(declared: Path, tmp_path: Path, tin
         (CHECKPOINT.replace("criticality", "critical"), ["{}"], 1, "unknown key"),
         (CHECKPOINT.replace("now = 2025-03-14T08:30:00-05:00\n", ""), [json.dumps(apixaban())], 1, "lacks now"),
         (CHECKPOINT + CHECKPOINT[CHECKPOINT.index("[[") :], [json.dumps(apixaban())], 1, "several"),
+        (CHECKPOINT.replace('"apixaban"', '"apixabann"'), [json.dumps(apixaban())], 1, "apixabann"),
         ("not toml", ["{}"], 1, "not valid TOML"),
         (CHECKPOINT, ["{nothing"], 1, "orders.ndjson:1: not JSON"),
         (CHECKPOINT, ["3"], 1, "orders.ndjson:1"),
