@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from graders.evidence import Evidence
 from graders.hybrid import judge_value
-from graders.orders import OrderContext, judge
+from graders.orders import OrderContext, check_declaration, judge
 from graders.seen import judge_seen
 from graders.trust import CODE_FILE, is_trusted
 from graders.verdicts import AnyCite, Judgement, Truth
@@ -118,6 +118,9 @@ def _orders(checkpoint: Checkpoint, evidence: Evidence) -> Part:
     context = evidence.task.meta.context
     if context is None or context.practitioner is None or context.now is None or context.authority is None:
         return Part("orders", "ungraded", "ungraded: [context] does not yet give patient, practitioner, now, authority")
+    if faults := _unreadable(checkpoint):
+        # A row that cannot be read would never match and never forbid: grading would be off without anybody knowing.
+        return Part("orders", "error", f"The declaration cannot be read: {'; '.join(faults)}.")
     judgement = judge(
         checkpoint,
         OrderContext(
@@ -131,6 +134,11 @@ def _orders(checkpoint: Checkpoint, evidence: Evidence) -> Part:
         evidence.files,
     )
     return Part("orders", judgement.result, judgement.reason, tuple(judgement.cites))
+
+
+@lru_cache(maxsize=1024)
+def _unreadable(checkpoint: Checkpoint) -> tuple[str, ...]:
+    return tuple(check_declaration(checkpoint))
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------

@@ -214,6 +214,30 @@ def test_damaged_evidence_is_an_error_for_every_checkpoint(tiny_task: Task) -> N
     assert task_result(tiny_task.checkpoints, grade(found, at=AT)).result == "ungraded"
 
 
+def test_a_rule_that_cannot_be_read_is_an_error_and_never_a_silent_pass(tiny_task: Task) -> None:
+    verdict = one(evidence(tiny_task), must_not=({"class": "no such class"},))
+    assert (verdict.result, "no such class" in verdict.reason) == ("error", True)
+
+
+@pytest.mark.parametrize(
+    ("order", "result"),
+    [
+        (apixaban(), "pass"),
+        (apixaban(authoredOn="1999-01-01"), "pass"),
+        (apixaban(subject={"reference": "Patient/p-7002"}), "fail"),
+        (apixaban(status="draft"), "fail"),
+        (apixaban(dosageInstruction=[{"text": "50 mg PO BID"}]), "fail"),
+        (apixaban(status="cancelled"), "fail"),
+    ],
+)
+def test_an_order_counts_by_the_ledger_the_patient_and_its_state(
+    tiny_task: Task, order: dict[str, Any], result: str
+) -> None:
+    # Weakness 15: the date that the agent wrote decides nothing. Weakness 13: a ten-fold dose fails.
+    (verdict,) = grade(evidence(tiny_task, order), [tiny_task.checkpoints[1]], AT)
+    assert verdict.result == result, verdict.reason
+
+
 @pytest.mark.usefixtures("trusting")
 @pytest.mark.parametrize(
     ("body", "facts", "result"),
