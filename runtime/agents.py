@@ -352,10 +352,19 @@ class Parrot(_BuiltIn):
         # The loop's turn limit must not end the copying: what is read by then is written.
         if pending and done < 60:
             return _turn(self.name, pending[:_BATCH], done + 1)
-        copied = "\n".join(_copied(result.text) for _, result in _exchanges(messages))
+        copied = "\n".join(
+            # What was cut and then read again in narrower pieces is copied once.
+            _copied(result.text)
+            for call, result in _exchanges(messages)
+            if _NOTICE not in result.text or not self._is_split(call, request)
+        )
         note = copied.encode("utf-8", "replace")[:_MOST_COPIED].decode("utf-8", "ignore")
         writes = [(WRITE_FILE, {"file_path": path, "content": note}) for path in request.files]
         return _turn(self.name, writes, done + 1)
+
+    def _is_split(self, call: ToolRequest, request: _Request) -> bool:
+        by = dict(_READS).get(call.name)
+        return by is not None and bool(_narrower(json.loads(call.arguments_text).get(by), request))
 
     def _pending(self, messages: Sequence[Message], request: _Request) -> list[tuple[str, dict[str, Any]]]:
         """The reads that are still to be made: the plain ones, then narrower ones for each answer that was cut."""

@@ -230,11 +230,19 @@ class PlannedSource:
 def _check_settings(batch: Batch, settings: Settings) -> None:
     """Trials of different settings must not end up in one average."""
     for line in batch.plan():
-        if line.get("kind") == "planned" and Settings.model_validate(line["settings"]) != settings:
+        if line.get("kind") != "planned":
+            continue
+        if Settings.model_validate(line["settings"]) != settings:
             raise UsageError(
                 "the batch was planned with other settings (profile, backend, limits or seed).",
                 where=str(batch.path),
                 remedy="Take another name for the new ones.",
+            )
+        if line["prompt_sha256"] != prompt_hash():
+            raise UsageError(
+                "the batch was planned with another system prompt.",
+                where=str(batch.path),
+                remedy="Take another name for the new one.",
             )
 
 
