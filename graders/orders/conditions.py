@@ -1,7 +1,8 @@
-"""If-then: the condition with its threshold, what is then done, and by whom, each stated in an order, message or note."""
+"""If-then: a condition with its threshold, what is then done, and by whom, all stated in an order, message or note."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,10 +18,19 @@ from tasks.declarations import OrderRow
 if TYPE_CHECKING:
     from graders.orders.judging import Case
 
-_ABOVE = r"(?:>=?|above|over|exceeds?|exceeding|greater than(?: or equal to)?|higher than|more than|rises? (?:to|above|over)|at or above|at least|or (?:more|higher|above|greater))"
-_BELOW = r"(?:<=?|below|under|less than(?: or equal to)?|lower than|falls? (?:to|below|under)|drops? (?:to|below|under)|at or below|or (?:less|lower|below))"
+_ABOVE = (
+    r"(?:>=?|above|over|exceeds?|exceeding|greater than(?: or equal to)?|higher than|more"
+    r" than|rises? (?:to|above|over)|at or above|at least|or (?:more|higher|above"
+    r"|greater))"
+)
+_BELOW = (
+    r"(?:<=?|below|under|less than(?: or equal to)?|lower than|falls? (?:to|below|under)"
+    r"|drops? (?:to|below|under)|at or below|or (?:less|lower|below))"
+)
 _COMPARISON = re.compile(
-    rf"(?P<sign>{_ABOVE}|{_BELOW})\s*(?:a |an )?(?P<n>{NUMBER})|(?P<n2>{NUMBER})\s*[a-z/%]*\s*(?P<sign2>or (?:more|higher|above|greater|less|lower|below))"
+    rf"(?P<sign>{_ABOVE}|{_BELOW})\s*(?:a |an )?(?P<n>{NUMBER})"
+    rf"|(?P<n2>{NUMBER})\s*[a-z/%]*\s*(?P<sign2>or (?:more|higher|above|greater|less"
+    r"|lower|below))"
 )
 _CONDITION = re.compile(r"\b(?:if|when|once|should|in case|for|unless)\b|>=?|<=?")
 
@@ -65,9 +75,12 @@ class Trigger:
     threshold: Decimal | None = None
 
 
+#: Words of a condition that do not say what it is about.
 _SMALL = frozenset(
-    "a an the is of or and to if when once in on at than with for any level levels serum rises rise above below over under greater less more falls mmol mg dl meq l".split()
-)
+    ("a", "an", "the", "is", "of", "or", "and", "to", "if", "when", "once", "in", "on", "at", "than", "with", "for", "any",
+     "level", "levels", "serum", "rises", "rise", "above", "below", "over", "under", "greater", "less", "more", "falls",
+     "mmol", "mg", "dl", "meq", "l")
+)  # fmt: skip
 
 
 @cache
@@ -76,7 +89,7 @@ def read_trigger(text: str) -> Trigger:
     t = normal(text)
     comparison = _COMPARISON.search(t)
     subject = t[: comparison.start()] if comparison and comparison.start() > 0 else t
-    names = frozenset(named.name for named in services.tests_in(subject))
+    names = frozenset(named.name for named in services.named_tests(subject))
     words = frozenset(_stem(word) for word in squeeze(subject).split() if word not in _SMALL)
     if comparison is None:
         return Trigger(words, names)
@@ -94,7 +107,7 @@ def _holds_trigger(wanted: Trigger, text: str) -> bool:
     if not _CONDITION.search(text):
         return False
     if wanted.names:
-        if not wanted.names & {n for named in services.tests_in(text) for n in services.contains(named.name)}:
+        if not wanted.names & {n for named in services.named_tests(text) for n in services.contains(named.name)}:
             return False
     elif wanted.words and not wanted.words <= {_stem(word) for word in squeeze(text).split()}:
         return False
@@ -123,9 +136,9 @@ def _holds_act(wanted: str, text: str) -> bool:
             c for m in drugs.mentions(text, prose=True) for part in m.drug.components for c in drugs.classes_of(part)
         }
         return classes <= said
-    tests = {named.name for named in services.tests_in(t)}
+    tests = {named.name for named in services.named_tests(t)}
     if tests:
-        return tests <= {n for named in services.tests_in(text) for n in services.contains(named.name)}
+        return tests <= {n for named in services.named_tests(text) for n in services.contains(named.name)}
     referrals = {named.name for named in services.referrals_in(t)} - {"emergency department"}
     if referrals:
         return referrals <= {named.name for named in services.find("referrals", text)}
@@ -188,7 +201,7 @@ def _missing(row: OrderRow, texts: list[str]) -> list[str]:
 def _missing_in(row: OrderRow, text: str) -> list[str]:
     missing: list[str] = []
     pieces = [sentence.text for sentence in sentences(text)]
-    windows = [*pieces, *(" ".join(pair) for pair in zip(pieces, pieces[1:], strict=False))]
+    windows = [*pieces, *(" ".join(pair) for pair in itertools.pairwise(pieces))]
     if row.trigger is not None:
         wanted = read_trigger(row.trigger)
         windows = [window for window in windows if _holds_trigger(wanted, window)]

@@ -21,7 +21,8 @@ def check(checkpoint: Checkpoint) -> list[str]:
                 found.append(f"{checkpoint.id}: order row {n}: action conditional needs trigger and act")
     if checkpoint.action in NEVER_BY_A_ROW and checkpoint.order is not None and checkpoint.function is None:
         found.append(
-            f"{checkpoint.id}: action {checkpoint.action} is judged by a judge or a function, never by an order row alone"
+            f"{checkpoint.id}: action {checkpoint.action} is judged by a judge or a"
+            " function, never by an order row alone"
         )
     return found
 

@@ -21,7 +21,7 @@ _BASE = {"mass": "mg", "volume": "mL", "units": "units", "equivalents": "mEq", "
 
 @dataclass(frozen=True)
 class Amount:
-    """low..high in the base unit of `dimension` (mg, mL, units, mEq, mmol, puff, tablet, ...). `elemental` as stated."""
+    """low..high in the base unit of `dimension` (mg, mL, units, mEq, mmol, puff, ...). `elemental` as stated."""
 
     low: Decimal
     high: Decimal

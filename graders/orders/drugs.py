@@ -144,7 +144,7 @@ def mentions(text: str, *, prose: bool = False) -> list[Mention]:
 
 
 def name_spans(text: str) -> list[tuple[int, int]]:
-    """[start, end) of every drug name alone, strengths between the parts of a combination left out; "elemental" stays."""
+    """[start, end) of every drug name alone, without strengths between the parts of a combination; "elemental" stays."""
     words = list(_WORDS.finditer(text))
     index = _index()
     found: list[tuple[int, int]] = []

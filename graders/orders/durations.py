@@ -47,8 +47,8 @@ def _one_day(name: str) -> tuple[Decimal, Decimal]:
 
 def span(low: Decimal, high: Decimal, unit: str, *, point: bool = False, low_unit: str = "") -> Span:
     """A span of `unit`s. `point` reads a month as 30 days and a year as 365 (what an order says), else as a range."""
-    day_low, day_high = _one_day(unit)
-    first_low, first_high = _one_day(low_unit or unit)
+    _, day_high = _one_day(unit)
+    first_low, _ = _one_day(low_unit or unit)
     if point:
         middle = {"m": Decimal(30), "y": Decimal(365)}
         day_high = middle.get(unit[0], day_high)
@@ -58,7 +58,8 @@ def span(low: Decimal, high: Decimal, unit: str, *, point: bool = False, low_uni
 
 _RANGE = re.compile(
     rf"(?:(?P<sign>>=|<=|>|<|at least|at most|up to|within)\s*)?(?P<low>{NUMBER})\s*"
-    rf"(?:(?P<unit1>hours?|h|days?|d|weeks?|wks?|wk|months?|mos?|mo|years?)?\s*(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
+    r"(?:(?P<unit1>hours?|h|days?|d|weeks?|wks?|wk|months?|mos?|mo|years?)?\s*(?:-"
+    rf"|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
 )
 
 
@@ -80,20 +81,23 @@ def read_window(text: str) -> Span | None:
     return found
 
 
-# ---- durations in an order's text -------------------------------------------------------------------------------------
+# ---- durations in an order's text ----------------------------------------------------------------------------------
 
 _FOR = re.compile(
-    rf"(?:\bfor (?:a total of |at least |the next |another )?|\bx ?|\btimes )(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
+    r"(?:\bfor (?:a total of |at least |the next |another )?|\bx ?|\btimes"
+    rf" )(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
     r"(?!\s*(?:prior|before|ago|after))"
 )
 _COURSE = re.compile(
-    rf"\b(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?[\s-]*{_UNIT}[\s-]+(?:course|treatment|total|of (?:therapy|treatment)|regimen)"
+    rf"\b(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?[\s-]*{_UNIT}[\s-]+(?:course"
+    r"|treatment|total|of (?:therapy|treatment)|regimen)"
 )
 _COUNT = re.compile(rf"(?:\bx ?|\bfor )(?P<n>{NUMBER})\s*(?:more |total )?doses\b|\b(?P<n2>{NUMBER}) doses total\b")
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DATE = (
     r"(?P<iso>\d{4}-\d{2}-\d{2})|(?P<month>\d{1,2})/(?P<day>\d{1,2})(?:/(?P<year>\d{4}|\d{2}))?(?!\d|/)"
-    r"|(?P<name>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (?P<nday>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<nyear>\d{4}))?"
+    r"|(?P<name>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+    r" (?P<nday>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<nyear>\d{4}))?"
 )
 _THROUGH = re.compile(rf"\b(?P<how>through|thru|until|till|ending|ends|stop on|last dose) (?:on )?(?:{_DATE})")
 
@@ -159,22 +163,30 @@ def dates(text: str, now: datetime) -> list[tuple[int, int, date]]:
     return found
 
 
-# ---- intervals from now -----------------------------------------------------------------------------------------------
+# ---- intervals from now --------------------------------------------------------------------------------------------
 
 _IN = re.compile(
-    rf"(?P<how>\bin|\bat|\bafter|\bwithin|\bevery|\bnext|\bq|\bby|\bno (?:later|sooner) than|\b(?:approximately|about|around)|~|@)\s*"
-    rf"(?:approximately |about |around |the next |~ ?|at least )?(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
+    r"(?P<how>\bin|\bat|\bafter|\bwithin|\bevery|\bnext|\bq|\bby|\bno (?:later|sooner)"
+    r" than|\b(?:approximately|about|around)|~|@)\s*"
+    r"(?:approximately |about |around |the next |~ ?|at least"
+    rf" )?(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
     r"(?P<tail>\s*(?:before|prior|ago|post-?|after (?:last|the last|dose)))?"
 )
 #: "at 1 and 4 weeks", and what follows an interval: "at 1 week and 4 weeks".
 _PAIR = re.compile(rf"\b(?:at|in|after) (?P<one>{NUMBER}) ?(?:and|&|,) ?(?P<two>{NUMBER}) ?{_UNIT}")
-_AND = re.compile(rf"\s*(?:,? ?and|,|&)\s*(?:again |then )?(?:at |in )?(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}")
+_AND = re.compile(
+    rf"\s*(?:,? ?and|,|&)\s*(?:again |then )?(?:at |in )?(?P<low>{NUMBER})\s*(?:(?:-"
+    rf"|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
+)
 _BARE = re.compile(rf"^\s*(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}[\s.]*$")
 _LATER = re.compile(
-    rf"\b(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?[\s-]*{_UNIT}[\s-]+(?:later|from now|follow-?up|recheck|repeat|check|out|after (?:start|initiation|starting|dose 1|change|the change))"
+    rf"\b(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?[\s-]*{_UNIT}[\s-]+(?:later"
+    r"|from now|follow-?up|recheck|repeat|check|out|after (?:start|initiation|starting"
+    r"|dose 1|change|the change))"
 )
 _WEEK_N = re.compile(
-    rf"\b(?P<unit0>week|day|month)s? (?P<low>{NUMBER})(?:\s*(?:-|to|and|,)\s*(?P<high>{NUMBER}))?\b(?!\s*(?:days?|weeks?|mg|mcg))"
+    rf"\b(?P<unit0>week|day|month)s? (?P<low>{NUMBER})(?:\s*(?:-|to|and"
+    rf"|,)\s*(?P<high>{NUMBER}))?\b(?!\s*(?:days?|weeks?|mg|mcg))"
 )
 _SINGLE = (
     (re.compile(r"\b(?:today|same[- ]day|tonight|this (?:morning|afternoon|evening)|now|immediately)\b"), 0, 0),

@@ -141,7 +141,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
         (r"\b(?:once or twice|1-2 times) (?:a day|daily)\b", lambda m: None, False, False),
         # Weeks, months, years before days.
         (
-            rf"\b(?:{_N}|twice|thrice)\s*(?:{_TIMES})?\s*(?:-\s*)?(?:weekly\b|(?:a|per|each|every)\s*(?:week|wk)\b|/\s*(?:week|wk)\b)",
+            rf"\b(?:{_N}|twice|thrice)\s*(?:{_TIMES})?\s*(?:-\s*)?(?:weekly\b|(?:a|per"
+            r"|each|every)\s*(?:week|wk)\b|/\s*(?:week|wk)\b)",
             lambda m: (_per_week(m),),
             False,
             False,
@@ -181,7 +182,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
         ),
         (
             rf"\b(?:once[- ])?(?:weekly|a week|per week)\b|\b{_EVERY}(?:week|wk)\b|\bonce/wk\b|\bonce/week\b"
-            rf"|\b(?:every|each|on) (?:mon|tues|wednes|thurs|fri|satur|sun)days?\b",
+            r"|\b(?:every|each) (?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bon"
+            r" (?:mon|tues|wednes|thurs|fri|satur|sun)days\b",
             lambda m: (days(Decimal(7)),),
             False,
             False,
@@ -203,7 +205,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
         (rf"\b{_N}[- ]?hourly\b", lambda m: (hours(Decimal(m[1])),), False, False),
         # Days.
         (
-            rf"\b{_EVERY}(?:other|2nd|second|alternate)\s*(?:day|d|morning|evening|night)\b|\bqod\b|\bq\.o\.d\.?|\balternate days\b"
+            rf"\b{_EVERY}(?:other|2nd|second|alternate)\s*(?:day|d|morning|evening"
+            r"|night)\b|\bqod\b|\bq\.o\.d\.?|\balternate days\b"
             r"|\balternating days\b|\bon alternate days\b|\be\.?o\.?d\.?\b",
             lambda m: (days(Decimal(2)),),
             False,
@@ -219,7 +222,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
         (rf"\b{_EVERY}{_N}\s*-?(?:days?|d)\b", lambda m: (days(Decimal(m[1])),), False, False),
         # Counts a day.
         (
-            rf"\b(?:{_N}|twice|thrice)\s*(?:{_TIMES})?\s*(?:-\s*)?(?:daily|(?:a|per|each|every|in a|in)\s*{_DAY}|/\s*(?:day\b|d\b))",
+            rf"\b(?:{_N}|twice|thrice)\s*(?:{_TIMES})?\s*(?:-\s*)?(?:daily|(?:a|per"
+            rf"|each|every|in a|in)\s*{_DAY}|/\s*(?:day\b|d\b))",
             lambda m: (_times_a_day(m),),
             False,
             False,
@@ -234,33 +238,40 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
             False,
         ),
         (
-            r"\b(?:in the |every |each |q)?(?:am|a\.m\.|morning)\s*(?:and|&|\+)\s*(?:in the |every |at |each |q)?(?:pm|p\.m\.|evening|night|bedtime|hs)\b",
+            r"\b(?:in the |every |each |q)?(?:am|a\.m\.|morning)\s*(?:and|&"
+            r"|\+)\s*(?:in the |every |at |each |q)?(?:pm|p\.m\.|evening|night|bedtime"
+            r"|hs)\b",
             _per_day(2),
             False,
             True,
         ),
         # Meals: a named frequency beside them rules.
         (
-            rf"\b(?:with|before|after|at) (?:each |every |all |the )?(?:{_MEAL})(?:,| and|&)* (?:and )?(?:at )?(?:bedtime|hs|night)\b|\bachs\b|\bac ?(?:&|and) ?hs\b",
+            rf"\b(?:with|before|after|at) (?:each |every |all |the )?(?:{_MEAL})(?:,|"
+            r" and|&)* (?:and )?(?:at )?(?:bedtime|hs|night)\b|\bachs\b|\bac ?(?:&"
+            r"|and) ?hs\b",
             _per_day(4),
             True,
             False,
         ),
         (
-            rf"\b(?:with|before|after|at) {_NAMED_MEAL}(?:,| and|&)+\s*(?:with )?{_NAMED_MEAL}(?:,| and|&)+\s*(?:with )?{_NAMED_MEAL}\b",
+            rf"\b(?:with|before|after|at) {_NAMED_MEAL}(?:,| and|&)+\s*(?:with"
+            rf" )?{_NAMED_MEAL}(?:,| and|&)+\s*(?:with )?{_NAMED_MEAL}\b",
             _per_day(3),
             True,
             False,
         ),
         (
-            rf"\b(?:with|before|after|at) (?:the )?{_NAMED_MEAL}(?: and|&|,)\s*(?:with |before |after )?(?:the )?{_NAMED_MEAL}\b"
+            rf"\b(?:with|before|after|at) (?:the )?{_NAMED_MEAL}(?: and|&|,)\s*(?:with "
+            rf"|before |after )?(?:the )?{_NAMED_MEAL}\b"
             r"|\b(?:with|before|after) (?:the )?morning and evening meals?\b",
             _per_day(2),
             True,
             False,
         ),
         (
-            r"\b(?:with|before|after|at) (?:(?:each|every|all|the|3|your) )?meals\b|\b(?:with|before|after) (?:each|every) meal\b"
+            r"\b(?:with|before|after|at) (?:(?:each|every|all|the|3|your) )?meals\b"
+            r"|\b(?:with|before|after) (?:each|every) meal\b"
             r"|\bthree times (?:a day|daily) with meals\b|\bwith each meal\b|\bacm\b|\bq ?ac\b|\btidac\b",
             _per_day(3),
             True,
@@ -269,28 +280,34 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Any, bool, bool], ...] = tuple(
         (rf"\b(?:with|before|after|at) (?:the |your )?{_NAMED_MEAL}\b", _per_day(1), True, False),
         # Once a day.
         (
-            r"\b(?:qhs|q\.h\.s\.?|q hs|at bedtime|nightly|every night|each night|at night|hs|before bed|bedtime)(?![a-z])",
+            r"\b(?:qhs|q\.h\.s\.?|q hs|at bedtime|nightly|every night|each night|at"
+            r" night|hs|before bed|bedtime)(?![a-z])",
             _per_day(1),
             False,
             True,
         ),
         (
-            r"\b(?:q ?am|qam|every morning|each morning|in the morning|q ?pm|qpm|every evening|each evening|in the evening"
+            r"\b(?:q ?am|qam|every morning|each morning|in the morning|q ?pm|qpm|every"
+            r" evening|each evening|in the evening"
             r"|in the afternoon|q morning|q evening|at noon|am|pm)(?![a-z])",
             _per_day(1),
             False,
             True,
         ),
         (
-            r"\b(?:once[- ]daily|once (?:a|per|every|each) day|once/day|once per 24 hours|1x ?/ ?day|1x daily|one time (?:a|per) day"
-            r"|one time daily|every day|each day|daily|q ?day|qday|q\.d\.?|qd|q ?1 ?d|od|per day|a day|/ ?day)(?![a-z])",
+            r"\b(?:once[- ]daily|once (?:a|per|every|each) day|once/day|once per 24"
+            r" hours|1x ?/ ?day|1x daily|one time (?:a|per) day"
+            r"|one time daily|every day|each day|daily|q ?day|qday|q\.d\.?|qd|q ?1 ?d"
+            r"|od|per day|a day|/ ?day)(?![a-z])",
             _per_day(1),
             False,
             False,
         ),
         # A single dose, never daily.
         (
-            r"\bx ?1\b(?! ?\d)(?!\s*(?:day|d\b|week|wk|month))|\bonce(?: only)?\b|\b(?:single|one|1)[- ](?:time )?dose\b|\b(?:one|1)[- ]time\b|\bas a single dose\b"
+            r"\bx ?1\b(?! ?\d)(?!\s*(?:day|d\b|week|wk|month))|\bonce(?: only)?\b"
+            r"|\b(?:single|one|1)[- ](?:time )?dose\b|\b(?:one|1)[- ]time\b|\bas a"
+            r" single dose\b"
             r"|\bfor (?:one|1) dose\b|\bx ?1 dose\b|\bstat dose\b",
             lambda m: (Frequency("once"),),
             False,

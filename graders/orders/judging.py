@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 
 from graders.orders import authority as who
@@ -79,6 +80,11 @@ class Case:
     def weighs(self) -> bool:
         return self.checkpoint.action == "shared_decision"
 
+    @cached_property
+    def held(self) -> tuple[Candidate, ...]:
+        """Active medication orders and list entries, and service requests, of the patient in the chart at `now`."""
+        return replacing.active_in_chart(self)
+
     def at_home(self, one: Candidate) -> bool:
         """Whether a candidate is about the task's patient; a note in the workspace always is."""
         return one.patient == self.context.patient or (one.state == "stated" and not one.patient)
@@ -139,7 +145,7 @@ def _conditions(written: Sequence[Resource], records: Records) -> dict[str, Reso
     return found
 
 
-# ---- accept and also_accept -------------------------------------------------------------------------------------------
+# ---- accept and also_accept ----------------------------------------------------------------------------------------
 
 
 def rows_of(checkpoint: Checkpoint) -> tuple[OrderRow, ...]:
@@ -385,7 +391,7 @@ def _is_later_step(one: Candidate) -> bool:
     )
 
 
-# ---- followup ---------------------------------------------------------------------------------------------------------
+# ---- followup ------------------------------------------------------------------------------------------------------
 
 
 def _followup_type(row: OrderRow, default: str) -> str:
@@ -434,7 +440,7 @@ def _followup(case: Case, row: OrderRow, state: _State) -> None:
     state.faults.append(f"no {thing}{window}: {_closest(case, [row], type_)}")
 
 
-# ---- must_not ---------------------------------------------------------------------------------------------------------
+# ---- must_not ------------------------------------------------------------------------------------------------------
 
 
 def _must_not(case: Case, row: MustNotRow, state: _State) -> None:
@@ -500,10 +506,10 @@ def _unless(case: Case, row: OrderRow) -> bool:
             and (not mismatches(row, one))
         ):
             return True
-    return any(not mismatches(row, one) for one in replacing.active_in_chart(case))
+    return any(not mismatches(row, one) for one in case.held)
 
 
-# ---- each order -------------------------------------------------------------------------------------------------------
+# ---- each order ----------------------------------------------------------------------------------------------------
 
 
 def _judged(case: Case, resource: Resource, state: _State) -> JudgedOrder:

@@ -6,6 +6,7 @@ NSAID, contradictions excuse nothing (field/orders.md).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -46,9 +47,10 @@ def mismatches(row: OrderRow, one: Candidate, *, forbidding: bool = False) -> li
     drug = one.drug
     if drug is not None:
         found += _amounts(row, regimen, drug, forbidding)
-    elif row.dose or row.daily or row.frequency or row.route or row.steps or row.taper:
-        if row.ingredient is None and row.drug_class is None:
-            found.append(Mismatch("dose", "it is not a drug order"))
+    elif (row.dose or row.daily or row.frequency or row.route or row.steps or row.taper) and not (
+        row.ingredient or row.drug_class
+    ):
+        found.append(Mismatch("dose", "it is not a drug order"))
     found += _service(row, one)
     if row.urgency is not None and URGENCIES.index(one.urgency) < URGENCIES.index(row.urgency):
         found.append(Mismatch("urgency", f"its urgency is {one.urgency}, not {row.urgency}", one.urgency == "routine"))
@@ -59,7 +61,7 @@ def mismatches(row: OrderRow, one: Candidate, *, forbidding: bool = False) -> li
     return found
 
 
-# ---- which drug -------------------------------------------------------------------------------------------------------
+# ---- which drug ----------------------------------------------------------------------------------------------------
 
 
 def _drug(row: OrderRow, one: Candidate, forbidding: bool) -> list[Mismatch]:
@@ -105,7 +107,7 @@ def _ingredient(wanted: Drug, given: Drug, row: OrderRow, forbidding: bool) -> s
 
 
 def one_satisfies(given: str, wanted: str, row: OrderRow, *, forbidding: bool) -> bool:
-    """Whether one ingredient satisfies another: equal, a salt of the named base, or a sibling where the row is elemental."""
+    """Whether one ingredient satisfies another: equal, a salt of the named base, or in an elemental row a sibling."""
     if given == wanted or drugs.base_of(given) == wanted:
         return True
     if forbidding and drugs.base_of(wanted) == given:
@@ -177,12 +179,11 @@ def _equal(one: Dose, other: Dose) -> bool:
     return len(one) == len(other) and all(doses.same(a, b) for a, b in zip(one, other, strict=True))
 
 
-# ---- how much, how often, how long ------------------------------------------------------------------------------------
+# ---- how much, how often, how long ---------------------------------------------------------------------------------
 
 
 def _amounts(row: OrderRow, regimen: Regimen, drug: Drug, forbidding: bool) -> list[Mismatch]:
     found: list[Mismatch] = []
-    covered = row.taper is not None or row.steps is not None
     if row.dose is not None:
         found += _dose(row, regimen, drug, forbidding)
     if row.daily is not None:
@@ -207,8 +208,6 @@ def _amounts(row: OrderRow, regimen: Regimen, drug: Drug, forbidding: bool) -> l
         found.append(Mismatch("steps", reason))
     if row.taper is not None and (reason := _taper(row.taper, regimen, drug)):
         found.append(Mismatch("taper", reason))
-    if not covered and not forbidding and row.dose is None and row.daily is None and regimen.alternatives:
-        pass
     return found
 
 
@@ -451,7 +450,7 @@ def _taper(wanted: Taper, regimen: Regimen, drug: Drug) -> str:
         if len(stage.given) != 1 or not stage.given[0].dose:
             return "a step has no dose"
         amounts.append(doses.bridge(stage.given[0].dose[0][0], first.dimension, drug.components))
-    for n, (before, after) in enumerate(zip(amounts, amounts[1:], strict=False), 1):
+    for n, (before, after) in enumerate(itertools.pairwise(amounts), 1):
         fall = replace(before, low=before.low - after.low, high=before.high - after.high)
         if not fall.within(step):
             return f"from step {n} to {n + 1} the dose falls by {fall}, not {wanted.step}"
@@ -471,7 +470,7 @@ def _taper_end(text: str, first: Amount | None) -> Amount | None:
     return doses.read_amount(text)
 
 
-# ---- tests, imaging, referrals, procedures ----------------------------------------------------------------------------
+# ---- tests, imaging, referrals, procedures -------------------------------------------------------------------------
 
 
 def _service(row: OrderRow, one: Candidate) -> list[Mismatch]:
@@ -490,7 +489,7 @@ def _service(row: OrderRow, one: Candidate) -> list[Mismatch]:
 
 def names_test(wanted: str, one: Candidate) -> bool:
     """Whether one order names the wanted test: itself, a panel with it, or all of its parts; or its code."""
-    name = services.canonical("tests", wanted) or services.test_of_code(wanted.split("|")[-1].strip())
+    name = services.canonical("tests", wanted) or services.coded_test(wanted.split("|")[-1].strip())
     if name is not None:
         return services.covers(one.tests, name)
     if wanted.split("|")[-1].strip() in one.codes:
@@ -546,7 +545,7 @@ def names_procedure(wanted: str, one: Candidate) -> bool:
     return wanted.split("|")[-1].strip() in one.codes or services.holds_phrase(one.words, wanted)
 
 
-# ---- when, why --------------------------------------------------------------------------------------------------------
+# ---- when, why -----------------------------------------------------------------------------------------------------
 
 
 def _when(text: str, one: Candidate) -> list[Mismatch]:

@@ -20,47 +20,102 @@ _HARMLESS = re.compile(
     r"\brule[sd]?[- ]?out\b|\br/o\b"
     r"|\bhold (?:for|if|when|dose (?:for|if)) [^.;\n]*|\bhold parameters?[^.;\n]*"
     r"|\b(?:then|and then) (?:stop|discontinue)\b"
-    r"|\b(?:stop|discontinue|hold|call|return|reduce|notify)\b[^.;,\n]{0,40}?\b(?:if|when|after (?:\d+|the)|for (?:sbp|hr|k)\b)[^.;\n]*"
-    r"|\bdo(?: not|n't) (?:crush|chew|split|break|cut|open|exceed|skip|miss|stop|discontinue|hold|take (?:with|more|if|on)|drive|drink|delay|wait|lie|double|abruptly|freeze|shake|substitute|refrigerate|withhold|forget|hesitate|use (?:more|with))\b[^.;,\n]*"
-    r"|\bnot (?:to exceed|exceed(?:ing)?|daily|weekly|bid|tid|qid|qd|more than|less than|fasting|prn|crushed|later than|sooner than|on an empty stomach|urgent|stat|allergic|pregnant|available)\b"
+    r"|\b(?:stop|discontinue|hold|call|return|reduce|notify)\b[^.;,\n]{0,40}?\b(?:if"
+    r"|when|after (?:\d+|the)|for (?:sbp|hr|k)\b)[^.;\n]*"
+    r"|\bdo(?: not|n't) (?:crush|chew|split|break|cut|open|exceed|skip|miss|stop"
+    r"|discontinue|hold|take (?:with|more|if|on)|drive|drink|delay|wait|lie|double"
+    r"|abruptly|freeze|shake|substitute|refrigerate|withhold|forget|hesitate|use"
+    r" (?:more|with))\b[^.;,\n]*"
+    r"|\bnot (?:to exceed|exceed(?:ing)?|daily|weekly|bid|tid|qid|qd|more than|less"
+    r" than|fasting|prn|crushed|later than|sooner than|on an empty stomach|urgent|stat"
+    r"|allergic|pregnant|available)\b"
     r"|\bfasting (?:is )?not (?:required|needed|necessary)\b|\bno fasting(?: (?:required|needed))?\b|\bnon-?fasting\b"
-    r"|\bno (?:loading dose|load|more than|refills?|substitutions?|known|prior|history|evidence|later than|sooner than|contrast|change(?:s)? to|further (?:increase|titration)|interactions?|contraindications?|concerns?|signs?|symptoms?|allerg\w+)\b"
+    r"|\bno (?:loading dose|load|more than|refills?|substitutions?|known|prior|history"
+    r"|evidence|later than|sooner than|contrast|change(?:s)? to|further (?:increase"
+    r"|titration)|interactions?|contraindications?|concerns?|signs?|symptoms?"
+    r"|allerg\w+)\b"
     r"|\bwithout (?:contrast|food|load\w*|delay|regard|differential|reflex|stopping|interruption|symptoms|evidence)\b"
-    r"|\b(?:avoid|without) (?:alcohol|grapefruit|driving|sun\w*|dairy|antacids?|crushing|abrupt\w*|interruption|missing|delay\w*|food|heavy|dehydration|potassium-rich|salt|lying)[^.;\n]*"
-    r"|\b(?:hold|held|holding|withhold|skip)\b(?: (?:it|this|dose|doses|the dose|am dose|morning dose))?(?: the)? (?:on |the |for )?(?:morning of|day (?:of|before)|\d+(?:-\d+)? ?(?:h|hours?|d|days?) (?:before|prior|after)|before (?:surgery|procedure|the)|perioperatively|night before)[^.;\n]*"
+    r"|\b(?:avoid|without) (?:alcohol|grapefruit|driving|sun\w*|dairy|antacids?"
+    r"|crushing|abrupt\w*|interruption|missing|delay\w*|food|heavy|dehydration"
+    r"|potassium-rich|salt|lying)[^.;\n]*"
+    r"|\b(?:hold|held|holding|withhold|skip)\b(?: (?:it|this|dose|doses|the dose|am"
+    r" dose|morning dose))?(?: the)? (?:on |the |for )?(?:morning of|day (?:of|before)"
+    r"|\d+(?:-\d+)? ?(?:h|hours?|d|days?) (?:before|prior|after)|before (?:surgery"
+    r"|procedure|the)|perioperatively|night before)[^.;\n]*"
     r"|\bhold (?:for )?(?:\d+(?:-\d+)?) (?:days?|doses?|hours?|weeks?)\b[^.;\n]*"
-    r"|\bstop (?:date|on|after|by)\b|\bno need to (?:stop|hold|adjust|fast|taper|repeat|monitor|change)\b[^.;,\n]*|\bnot only\b"
+    r"|\bstop (?:date|on|after|by)\b|\bno need to (?:stop|hold|adjust|fast|taper"
+    r"|repeat|monitor|change)\b[^.;,\n]*|\bnot only\b"
 )
 
 _VERB = (
-    r"(?:start(?:ing)?|begin(?:ning)?|initiat(?:e|ing|ion of)|giv(?:e|ing)|us(?:e|ing)|order(?:ing)?|prescrib(?:e|ing)|restart(?:ing)?"
-    r"|resum(?:e|ing)|tak(?:e|ing)|continu(?:e|ing)|add(?:ing)?|perform(?:ing)?|obtain(?:ing)?|administer(?:ing)?|check(?:ing)?"
-    r"|draw(?:ing)?|collect|fill|dispense|plac(?:e|ing)|proceed(?: with)?|scan|run|refer(?:ring)?|repeat(?:ing)?|recommend|schedul(?:e|ing)|send(?:ing)?|switch(?:ing)? to|rechalleng(?:e|ing)(?: with)?|challeng(?:e|ing)(?: with)?)"
+    r"(?:start(?:ing)?|begin(?:ning)?|initiat(?:e|ing|ion of)|giv(?:e|ing)|us(?:e|ing)"
+    r"|order(?:ing)?|prescrib(?:e|ing)|restart(?:ing)?"
+    r"|resum(?:e|ing)|tak(?:e|ing)|continu(?:e|ing)|add(?:ing)?|perform(?:ing)?"
+    r"|obtain(?:ing)?|administer(?:ing)?|check(?:ing)?"
+    r"|draw(?:ing)?|collect|fill|dispense|plac(?:e|ing)|proceed(?: with)?|scan|run"
+    r"|refer(?:ring)?|repeat(?:ing)?|recommend|schedul(?:e|ing)|send(?:ing)?|(?:switch"
+    r"|chang|transition|convert)(?:e|ing)? (?:[\w-]+ )?to|treat(?:ing)?(?: with)?"
+    r"|rechalleng(?:e|ing)(?: with)?|challeng(?:e|ing)(?: with)?)"
 )
 _DENY = re.compile(
-    rf"\b(?:do not|don't|does not|should not|shouldn't|would not|wouldn't|must not|cannot|can't|will not|never|not|no need to|rather than|instead of|avoid|without|against|hold off(?: on)?|defer|delay|before) {_VERB}\b"
-    r"|\b(?:avoid(?:ing|ed)?|hold(?:ing)?|withhold(?:ing)?|discontinu(?:e|ing|ation of)|stop(?:ping)?|ceas(?:e|ing)|cancel(?:led)?|defer(?:ring)?|declin(?:e|ed)|remov(?:e|ing)"
-    r"|no need for|no indication for|no role for|not? (?:recommended|indicated)|contraindications? to|no longer needs?|against|in place of|instead of|rather than|replac(?:e|es|ing)"
-    r"|(?:switch|chang|transition|convert)(?:e|ing|ed)?(?: (?:him|her|them|the patient|patient|over))? (?:from|off)|taper(?:ing)? off|wean(?:ing)? off|come off|off of"
-    r"|allerg(?:y|ic) to|reaction to|intoleran(?:t of|ce (?:of|to))|do not|don't|does not|should not|must not|not|no|never|without)\b"
+    r"\b(?:do not|don't|does not|should not|shouldn't|would not|wouldn't|must not"
+    r"|cannot|can't|will not|never|not|no need to|rather than|instead of|avoid|without"
+    rf"|against|hold off(?: on)?|defer|delay|before) {_VERB}\b"
+    r"|\b(?:avoid(?:ing|ed)?|hold(?:ing)?|withhold(?:ing)?|discontinu(?:e|ing|ation"
+    r" of)|stop(?:ping)?|ceas(?:e|ing)|cancel(?:led)?|defer(?:ring)?|declin(?:e|ed)"
+    r"|remov(?:e|ing)"
+    r"|no need for|no indication for|no role for|not? (?:recommended|indicated)"
+    r"|contraindications? to|no longer needs?|against|in place of|instead of|rather"
+    r" than|replac(?:e|es|ing)"
+    r"|(?:switch|chang|transition|convert)(?:e|ing|ed)?(?: (?:him|her|them|the patient"
+    r"|patient|over))? (?:from|off)|taper(?:ing)? off|wean(?:ing)? off|come off|off of"
+    r"|allerg(?:y|ic) to|reaction to|intoleran(?:t of|ce (?:of|to))|do not|don't|does"
+    r" not|should not|must not|not|no|never|without)\b"
 )
 _COUNSEL = re.compile(
-    r"\b(?:recommend(?:ed|ing|s)?|favou?r(?:s|ed)?|suggest(?:s|ed)?|start(?:ing)?|begin|initiat(?:e|ing|ion of)|order(?:ed|ing)?|obtain|check|recheck|repeat|refer(?:ral)?(?: (?:to|for))?|referral"
-    r"|send|increase|decrease|reduce|switch(?:ing)?(?: [\w/-]+){0,6} to|chang(?:e|ing)(?: [\w/-]+){0,6} to|transition(?:ing)?(?: [\w/-]+){0,6} to|convert(?: [\w/-]+){0,6} to|replac(?:e|ing) (?:[\w/-]+ ){1,5}with|prescribe|give|schedule|get|draw|advise|use|treat(?:ment)?(?: with)?"
-    r"|add|place|arrange|book|measure|monitor|request|resume|restart|continue|take|administer|proceed with|pursue|perform|evaluate (?:with|by)|admit|consult|prefer|need(?:s|ed)?|require[sd]?|follow(?:-up)? with|please|plan:?|titrate|should (?:have|receive|get|undergo|be (?:on|started on|given|seen by|evaluated by|treated with))|would (?:start|use|order|check|obtain|recommend|favou?r))\b"
+    r"\b(?:recommend(?:ed|ing|s)?|favou?r(?:s|ed)?|suggest(?:s|ed)?|start(?:ing)?"
+    r"|begin|initiat(?:e|ing|ion of)|order(?:ed|ing)?|obtain|check|recheck|repeat"
+    r"|refer(?:ral)?(?: (?:to|for))?|referral"
+    r"|send|increase|decrease|reduce|switch(?:ing)?(?: [\w/-]+){0,6} to|chang(?:e"
+    r"|ing)(?: [\w/-]+){0,6} to|transition(?:ing)?(?: [\w/-]+){0,6} to|convert(?:"
+    r" [\w/-]+){0,6} to|replac(?:e|ing) (?:[\w/-]+ ){1,5}with|prescribe|give|schedule"
+    r"|get|draw|advise|use|treat(?:ment)?(?: with)?"
+    r"|add|place|arrange|book|measure|monitor|request|resume|restart|continue|take"
+    r"|administer|proceed with|pursue|perform|evaluate (?:with|by)|admit|consult"
+    r"|prefer|need(?:s|ed)?|require[sd]?|follow(?:-up)? with|please|plan:?|titrate"
+    r"|should (?:have|receive|get|undergo|be (?:on|started on|given|seen by|evaluated"
+    r" by|treated with))|would (?:start|use|order|check|obtain|recommend|favou?r))\b"
 )
 _WEIGH = re.compile(
-    r"\b(?:consider(?:ing|ed|ation)?(?: of)?|could|may(?: be)?|might|options? (?:include|are|would be)|alternatives? (?:include|are|would be)|alternatively|discuss|think about|(?:could|can|may) be considered|possibly|perhaps)\b"
+    r"\b(?:consider(?:ing|ed|ation)?(?: of)?|could|may(?: be)?|might|options?"
+    r" (?:include|are|would be)|alternatives? (?:include|are|would be)|alternatively"
+    r"|discuss|think about|(?:could|can|may) be considered|possibly|perhaps)\b"
 )
 _TOLD = re.compile(
-    r"\b(?:was|were|had been|has been|previously|formerly|prior|history of|takes|taking|took|currently(?: on| taking)?|is on|are on|remains on|already on|home (?:meds?|medications?)|recently|received|completed|status post|s/p|reports?|last|known|given (?:her|his|their|the|that)|because of|due to|despite|on)\b"
+    r"\b(?:was|were|had been|has been|previously|formerly|prior|history of|takes"
+    r"|taking|took|currently(?: on| taking)?|is on|are on|remains on|already on|home"
+    r" (?:meds?|medications?)|recently|received|completed|status post|s/p|reports?"
+    r"|last|known|given (?:her|his|their|the|that)|because of|due to|despite|on)\b"
 )
 _AFTER_DENY = re.compile(
-    r"^[^.;\n]{0,60}?\b(?:(?:is|are|was|would be|remains?)?\s*(?:contraindicated|not (?:recommended|indicated|needed|necessary|required|advised|appropriate|safe|warranted|an option)|no longer (?:needed|indicated|recommended)|inappropriate|unsafe|unnecessary)"
-    r"|(?:should|must|to|can) (?:not be (?:started|used|given|restarted|ordered|taken|resumed)|be (?:avoided|stopped|held|discontinued|withheld|deferred)))\b"
+    r"^[^.;\n]{0,60}?\b(?:(?:is|are|was|would be|remains?)?\s*(?:contraindicated|not"
+    r" (?:recommended|indicated|needed|necessary|required|advised|appropriate|safe"
+    r"|warranted|an option)|no longer (?:needed|indicated|recommended)|inappropriate"
+    r"|unsafe|unnecessary)"
+    r"|(?:should|must|to|can) (?:not be (?:started|used|given|restarted|ordered|taken"
+    r"|resumed)|be (?:avoided|stopped|held|discontinued|withheld|deferred)))\b"
 )
 _AFTER_COUNSEL = re.compile(
-    r"^[^.;\n]{0,60}?\b(?:(?:is|are|would be) (?:recommended|indicated|advised|preferred|suggested|favou?red|needed|required|warranted|appropriate|first[- ]line)|should be (?:started|ordered|obtained|given|checked|done|sent|drawn|repeated|performed|arranged|restarted|placed|measured)|to be (?:started|ordered|drawn|checked|obtained))\b"
+    r"^[^.;\n]{0,60}?\b(?:(?:is|are|would be) (?:recommended|indicated|advised"
+    r"|preferred|suggested|favou?red|needed|required|warranted|appropriate|first[-"
+    r" ]line)|should be (?:started|ordered|obtained|given|checked|done|sent|drawn"
+    r"|repeated|performed|arranged|restarted|placed|measured)|to be (?:started|ordered"
+    r"|drawn|checked|obtained))\b"
+)
+_ONLY_IN = re.compile(r"[^.;\n]{0,40}?\bonly (?:in|if|when|for|after|once)\b")
+#: "Urgent ophthalmology referral (today).": a referral by its noun.
+_NOMINAL = re.compile(
+    r"\s*(?:referral|consult(?:ation)?)\b(?!\s*(?:was|were|is pending|has|had|from|in (?:19|20)|note|on \d|dated))"
 )
 _AFTER_WEIGH = re.compile(
     r"^[^.;\n]{0,40}?\b(?:(?:could|may|might|can) be (?:considered|an option|used)|is an option)\b"
@@ -78,14 +133,21 @@ _ENTRY = re.compile(
     r"|\b(?:as|to|under|in|on)(?: (?:an?|the|his|her|their))?(?: drug)? (?:allerg(?:y|ies)|intolerances?)\b(?! \w*test)"
 )
 _IF = re.compile(
-    r"\b(?:if|when|once|unless|should (?:the|her|his|their|k|potassium|symptoms|there)|in case|provided(?: that)?|as long as|only if|until|in the event)\b"
+    r"\b(?:if|when|once|unless|should (?:the|her|his|their|k|potassium|symptoms|there)"
+    r"|in case|provided(?: that)?|as long as|only if|until|in the event)\b"
 )
 _NOT_IF = re.compile(
-    r"\bonce (?:daily|a |per |weekly|monthly|every|each|nightly|yearly)|\bif (?:you agree|agreeable|the patient agrees|not already(?: done)?|available|possible|tolerated|needed|able|any questions|acceptable|in agreement|appropriate)"
-    r"|\bwhen (?:needed|required|able|possible|available)|\bas needed\b|\buntil (?:follow-?up|seen|further|the visit|gone|finished|complete\w*|\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|off|discontinued)|\bonce only\b|\bx ?1 once\b|\bonce\s*(?:,|\.|;|$|\(|for|then|now|today|im|iv|po|in)"
+    r"\bonce (?:daily|a |per |weekly|monthly|every|each|nightly|yearly)|\bif (?:you"
+    r" agree|agreeable|the patient agrees|not already(?: done)?|available|possible"
+    r"|tolerated|needed|able|any questions|acceptable|in agreement|appropriate)"
+    r"|\bwhen (?:needed|required|able|possible|available)|\bas needed\b|\buntil"
+    r" (?:follow-?up|seen|further|the visit|gone|finished|complete\w*|\d|jan|feb|mar"
+    r"|apr|may|jun|jul|aug|sep|oct|nov|dec|off|discontinued)|\bonce only\b|\bx ?1"
+    r" once\b|\bonce\s*(?:,|\.|;|$|\(|for|then|now|today|im|iv|po|in)"
 )
 _OTHER_ACT = re.compile(
-    r"\b(?:hold|stop|discontinue|call|return|recheck|reduce|notify|contact|halve|seek|go to|present|increase|escalate|repeat sooner)\b[^.;\n]{0,60}$"
+    r"\b(?:hold|stop|discontinue|call|return|recheck|reduce|notify|contact|halve|seek"
+    r"|go to|present|increase|escalate|repeat sooner)\b[^.;\n]{0,60}$"
 )
 
 
@@ -101,13 +163,18 @@ class Sentence:
 
 _BREAK = re.compile(r"(?<=[a-z0-9%)\]\"])[.!?](?=\s+(?:[a-z0-9(\"-]|$))|;|\n+")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:vs|e\.g|i\.e|dr|mr|mrs|approx|no|q\.d|b\.i\.d|t\.i\.d|q\.i\.d|p\.o|wk|hr|min|tab|cap|st|a\.m|p\.m|etc|subcut|inj|incl|max|est|s\.c|i\.v|i\.m|resp))$"
+    r"(?:\b(?:vs|e\.g|i\.e|dr|mr|mrs|approx|no|q\.d|b\.i\.d|t\.i\.d|q\.i\.d|p\.o|wk|hr"
+    r"|min|tab|cap|st|a\.m|p\.m|etc|subcut|inj|incl|max|est|s\.c|i\.v|i\.m|resp))$"
 )
 _PLAN = re.compile(
-    r"\b(?:plan|recommend\w*|orders?|monitor\w*|follow-?up|treatment|management|do now|actions?|next steps?|today|to do|labs?|medications? (?:to start|changes)|start|therapy|regimen|answer|advice|tests?|workup|work-up|imaging|referrals?)\b"
+    r"\b(?:plan|recommend\w*|orders?|monitor\w*|follow-?up|treatment|management|do now"
+    r"|actions?|next steps?|today|to do|labs?|medications? (?:to start|changes)|start"
+    r"|therapy|regimen|answer|advice|tests?|workup|work-up|imaging|referrals?)\b"
 )
 _NO_PLAN = re.compile(
-    r"\b(?:current|home|active|past|prior|history|reviewed?|allerg\w*|avoid|do not|contraindicat\w*|stop|discontinue|not recommended|if[- ]then|considered|alternatives?|declined|data|results?|recent labs?|findings?|background)\b"
+    r"\b(?:current|home|active|past|prior|history|reviewed?|allerg\w*|avoid|do not"
+    r"|contraindicat\w*|stop|discontinue|not recommended|if[- ]then|considered"
+    r"|alternatives?|declined|data|results?|recent labs?|findings?|background)\b"
 )
 
 
@@ -179,7 +246,9 @@ def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -
         last == "recommended" and _WEIGH.search(before) and not re.search(r"\brecommend|\bfavou?r|\bsuggest", before)
     ):
         return "considered"
-    if _AFTER_COUNSEL.search(after):
+    if (counsel := _AFTER_COUNSEL.search(after)) is not None:
+        return "conditional" if _ONLY_IN.match(text[end + counsel.end() :]) else "recommended"
+    if last is None and _NOMINAL.match(after):
         return "recommended"
     if last == "recommended":
         return "recommended"
@@ -220,31 +289,45 @@ def _is_conditional(text: str, start: int, end: int) -> bool:
     return False
 
 
-# ---- an order's own text ----------------------------------------------------------------------------------------------
+# ---- an order's own text -------------------------------------------------------------------------------------------
 
 _OWN_DENY = re.compile(
     rf"\b(?:do not|don't|should not|must not|never|no need to) (?:{_VERB})\b"
-    r"|\b(?:avoid|hold|withhold|discontinue|d/c|dc|stop|cancel|no need for|not needed|not indicated|do not|don't|contraindicated)\b"
+    r"|\b(?:avoid|hold|withhold|discontinue|d/c|dc|stop|cancel|no need for|not needed"
+    r"|not indicated|do not|don't|contraindicated)\b"
 )
 _OWN_OBJECT = re.compile(
-    r"^\s*(?:[:,.-]\s*)?(?:$|[.;\n)]|(?:this|it|the (?:medication|drug|order|medicine|test|study|referral|scan|imaging)|medication|med|order|drug|test|for now|at this time|today|due to|because|given|pending|as (?:she|he|the|patient)|-|since)\b)"
+    r"^\s*(?:[:,.-]\s*)?(?:$|[.;\n)]|(?:this|it|the (?:medication|drug|order|medicine"
+    r"|test|study|referral|scan|imaging)|medication|med|order|drug|test|for now|at"
+    r" this time|today|yet|now|due to|because|given|pending|as (?:she|he|the|patient)"
+    r"|-|since)\b)"
 )
 _START_WHEN = re.compile(
-    r"\b(?:start|begin|initiate|resume|restart|order|perform|obtain|draw|schedule|fill|give|administer|to be (?:started|given|done|drawn|filled)|commence)\b(?P<mid>[^.;\n]{0,60}?)"
-    r"\b(?:when|if|once|only if|as soon as|provided|unless|after|following|upon|contingent on|pending)\b\s*(?P<object>[^.;\n]*)"
+    r"\b(?:start|begin|initiate|resume|restart|order|perform|obtain|draw|schedule|fill"
+    r"|give|administer|to be (?:started|given|done|drawn|filled)"
+    r"|commence)\b(?P<mid>[^.;\n]{0,60}?)"
+    r"\b(?:when|if|once|only if|as soon as|provided|unless|after|following|upon"
+    r"|contingent on|pending)\b\s*(?P<object>[^.;\n]*)"
 )
 _UNTIL = re.compile(
-    r"\b(?:do not|don't|not to be|wait to|hold|defer)\b(?: (?:start|begin|give|fill|take|initiate|order|perform)\w*)?[^.;\n]{0,30}?\buntil\b(?! (?:surgery|procedure|the day))"
+    r"\b(?:do not|don't|not to be|wait to|hold|defer)\b(?: (?:start|begin|give|fill"
+    r"|take|initiate|order|perform)\w*)?[^.;\n]{0,30}?\buntil\b(?! (?:surgery"
+    r"|procedure|the day))"
 )
 _LEADING_IF = re.compile(
-    rf"(?:^|[.;\n])\s*(?:only )?(?:if|when|once|should)\b(?! (?:daily|a day|weekly))[^.;\n]*?(?:,|\bthen\b)\s*(?:please )?{_VERB}\b(?P<object>[^.;\n]*)"
+    r"(?:^|[.;\n])\s*(?:only )?(?:if|when|once|should)\b(?! (?:daily|a day"
+    rf"|weekly))[^.;\n]*?(?:,|\bthen\b)\s*(?:please )?{_VERB}\b(?P<object>[^.;\n]*)"
 )
 _ONLY_IF = re.compile(r"\b(?:only (?:if|when|once)|conditional (?:on|upon)|contingent (?:on|upon))\b")
 _AFTER_HARMLESS = re.compile(
-    r"^\s*(?:a |each |every |the |your |his |her )?(?:meals?|food|breakfast|lunch|dinner|supper|eating|bowel|completing|\d+ doses?|needed)"
+    r"^\s*(?:a |each |every |the |your |his |her )?(?:meals?|food|breakfast|lunch"
+    r"|dinner|supper|eating|bowel|completing|\d+ doses?|needed)"
 )
 _TIMED = re.compile(
-    r"\b(?:start|begin|initiate|resume|restart|first dose|commence)(?:ing)?\b[^.;\n]{0,30}?\b(?:in \d+|on (?:\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|next (?:week|month)|\d+ (?:days?|weeks?|hours?|h|months?) (?:after|from|before)|at \d+ (?:weeks?|months?))"
+    r"\b(?:start|begin|initiate|resume|restart|first dose"
+    r"|commence)(?:ing)?\b[^.;\n]{0,30}?\b(?:in \d+|on (?:\d|jan|feb|mar|apr|may|jun"
+    r"|jul|aug|sep|oct|nov|dec)|next (?:week|month)|\d+ (?:days?|weeks?|hours?|h"
+    r"|months?) (?:after|from|before)|at \d+ (?:weeks?|months?))"
 )
 
 
@@ -278,9 +361,11 @@ def _names_other_first(text: str, names_own: Callable[[str], bool], names_other:
 
 def conditional_start(text: str, names_other: Callable[[str], bool]) -> bool:
     """Whether an order's text makes its start wait for something ("start when INR < 2")."""
+    if _UNTIL.search(text):
+        return True
     for match in _NOT_IF.finditer(text):
         text = blank(text, match.start(), match.end())
-    if _UNTIL.search(text) or _ONLY_IF.search(text):
+    if _ONLY_IF.search(text):
         return True
     for match in _START_WHEN.finditer(text):
         if _AFTER_HARMLESS.match(match["object"]) or names_other(match["mid"]):

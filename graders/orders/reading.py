@@ -1,7 +1,7 @@
 """What the agent wrote, read into candidates: one thing ordered, or recommended in a message or note, each.
 
-An order (MedicationRequest, ServiceRequest, Appointment) is one candidate. A message or a note gives one for every drug,
-test, study, referral and procedure that a sentence of it speaks of, with the mood of that sentence.
+An order (MedicationRequest, ServiceRequest, Appointment) is one candidate. A message or a note gives one for every
+drug, test, study, referral and procedure that a sentence of it speaks of, with the mood of that sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal
 
-from graders.orders import drugs, durations, negation, regimen, services
+from graders.orders import drugs, durations, frequencies, negation, regimen, services, sig
 from graders.orders.drugs import Drug
 from graders.orders.durations import Span
 from graders.orders.negation import Mood, Sentence
@@ -124,7 +124,7 @@ def read_order(resource: Resource, now: datetime, conditions: Mapping[str, Resou
     return []
 
 
-# ---- medication -------------------------------------------------------------------------------------------------------
+# ---- medication ----------------------------------------------------------------------------------------------------
 
 
 def _medication(ref: str, body: Mapping[str, Any], now: datetime, conditions: Mapping[str, Resource]) -> Candidate:
@@ -231,7 +231,9 @@ def _governed(text: str, found: Sequence[drugs.Mention]) -> list[drugs.Mention]:
             if 0 <= start < len(sentence.text):
                 before = sentence.text[:start]
                 if not re.search(
-                    r"\b(?:continue|continuing|with|on|and stop|stop|hold|discontinue|in place of|instead of|replac\w+|from|added to|to)\s+(?:\w+\s+)?$",
+                    r"\b(?:continue|continuing|with|on|and stop|stop|hold|discontinue"
+                    r"|in place of|instead of|replac\w+|from|added to"
+                    r"|to)\s+(?:\w+\s+)?$",
                     before,
                 ):
                     kept.append(mention)
@@ -267,9 +269,12 @@ _REMARK = re.compile(
     r"\b(?:start|begin|take|give|dose|dosing|administer|initiate|prescribe|sig|order)\b|^\s*(?:\d|\.\d)"
 )
 _NOT_REMARK = re.compile(
-    r"\b(?:previous|prior|was|were|had|home|increase|titrat|target|when|reduc|history|level|cumulative|equivalent|adjust"
-    r"|crcl|egfr|usual|label|instead|rather|versus|vs|not|avoid|stop|discontinu|hold|may|could|consider|goal|until|after|later|if"
-    r"|in \d+ (?:days?|weeks?|months?)|next|mg/dl|mmol|reaction|from|replac|stopped|failed|trial|weigh|kg|then|taper)\w*"
+    r"\b(?:previous|prior|was|were|had|home|increase|titrat|target|when|reduc|history"
+    r"|level|cumulative|equivalent|adjust"
+    r"|crcl|egfr|usual|label|instead|rather|versus|vs|not|avoid|stop|discontinu|hold"
+    r"|may|could|consider|goal|until|after|later|if"
+    r"|in \d+ (?:days?|weeks?|months?)|next|mg/dl|mmol|reaction|from|replac|stopped"
+    r"|failed|trial|weigh|kg|then|taper)\w*"
 )
 
 
@@ -289,7 +294,8 @@ def _remarks(notes: str, drug: Drug) -> list[str]:
 
 
 _PLAIN_SIG = re.compile(
-    r"\b(?:prn|as needed|max(?:imum)?|not to exceed|do not exceed|for \d+ (?:days?|weeks?)|x ?\d+ ?(?:d|days?|doses)|po|by mouth|bid|tid|qid|daily)\b"
+    r"\b(?:prn|as needed|max(?:imum)?|not to exceed|do not exceed|for \d+ (?:days?"
+    r"|weeks?)|x ?\d+ ?(?:d|days?|doses)|po|by mouth|bid|tid|qid|daily)\b"
 )
 
 
@@ -312,15 +318,11 @@ def _order_mood(own_text: str, notes: str, drug: Drug | None, now: datetime) -> 
             for m in drugs.mentions(own)
             if drugs.names_same(m.drug, drug)
         )
-    if denied and not _timed_hold(own, remark):
+    if denied:
         return "denied", False
     if negation.conditional_start(own, names_other) or negation.conditional_start(remark, names_other):
         return "conditional", False
     return "recommended", negation.timed_start(own) or negation.timed_start(remark)
-
-
-def _timed_hold(own: str, remark: str) -> bool:
-    return False
 
 
 def _when_of_drug(own: str, notes: str, now: datetime) -> tuple[Span, ...]:
@@ -350,14 +352,18 @@ def _reasons(body: Mapping[str, Any], conditions: Mapping[str, Resource]) -> tup
     return "\n".join(text for text in texts if text), frozenset(codes)
 
 
-# ---- urgency ----------------------------------------------------------------------------------------------------------
+# ---- urgency -------------------------------------------------------------------------------------------------------
 
 _STAT = re.compile(
-    r"\bstat\b(?! status)|\bemergent(?:ly)?\b|\b(?:ed|emergency department|emergency room|er) (?:now|immediately|right away)\b|\bimmediately\b|\bcall 911\b|\bemergency (?!department|room|medicine|contact|kit|visit|dept)"
+    r"\bstat\b(?! status)|\bemergent(?:ly)?\b|\b(?:ed|emergency department|emergency"
+    r" room|er) (?:now|immediately|right away)\b|\bimmediately\b|\bcall 911\b"
+    r"|\bemergency (?!department|room|medicine|contact|kit|visit|dept)"
 )
 _ASAP = re.compile(r"\basap\b|\bas soon as possible\b|\ba\.s\.a\.p\b")
 _URGENT = re.compile(
-    r"(?<!non-)(?<!not )(?<!non )\burgent(?:ly)?\b(?! care)|\bsame[- ]day\b|\bexpedit\w+|\bwithin (?:the next )?(?:24|48|24 ?(?:-|to) ?48|1|2|1 ?(?:-|to) ?2|12|36|one|two) ?-?(?:h|hrs?|hours?|days?)\b(?! (?:of|after|post))"
+    r"(?<!non-)(?<!not )(?<!non )\burgent(?:ly)?\b(?! care)|\bsame[- ]day\b"
+    r"|\bexpedit\w+|\bwithin (?:the next )?(?:24|48|24 ?(?:-|to) ?48|1|2|1 ?(?:-|to)"
+    r" ?2|12|36|one|two) ?-?(?:h|hrs?|hours?|days?)\b(?! (?:of|after|post))"
     r"|(?<!seen )(?<!drawn )(?<!labs )(?<!from )(?<!reviewed )(?<!visit )(?<!results )\b(?:today|tonight)\b(?!'s)"
 )
 
@@ -378,7 +384,7 @@ def urgency_of(priority: str, text: str) -> str:
     return max(said, own, key=URGENCIES.index)
 
 
-# ---- services ---------------------------------------------------------------------------------------------------------
+# ---- services ------------------------------------------------------------------------------------------------------
 
 
 def _service(ref: str, body: Mapping[str, Any], now: datetime, conditions: Mapping[str, Resource]) -> Candidate:
@@ -459,11 +465,11 @@ def _ordered_tests(
     code: Mapping[str, Any], texts: Sequence[str], details: Sequence[str], problems: list[str]
 ) -> tuple[str, ...]:
     coded = [
-        test for system, value in _codings(code) if "loinc" in system.lower() and (test := services.test_of_code(value))
+        test for system, value in _codings(code) if "loinc" in system.lower() and (test := services.coded_test(value))
     ]
     named: list[str] = []
     for text in texts:
-        found = [one.name for one in services.tests_in(normal(text))]
+        found = [one.name for one in services.named_tests(normal(text))]
         if coded and found and not any(_related(test, one) for test in coded for one in found):
             problems.append(f"code and text contradict each other: {coded[0]} and {found[0]}")
         named += found
@@ -471,7 +477,7 @@ def _ordered_tests(
     if coded and not named and elsewhere and not any(services.holds_phrase(normal(text), coded[0]) for text in texts):
         problems.append(f"code and text contradict each other: {coded[0]} and another service")
     for text in details:
-        named += [one.name for one in services.tests_in(normal(text))]
+        named += [one.name for one in services.named_tests(normal(text))]
     return tuple(dict.fromkeys((*coded, *named)))
 
 
@@ -504,7 +510,8 @@ def _service_mood(own: str, notes: str) -> Mood:
         return "denied"
     cleaned = negation.harmless_blanked(own)
     if re.search(
-        r"^\s*(?:no|not|cancel|stop|hold|do not \w+)\b|\b(?:not (?:needed|indicated|required|necessary|recommended)|is contraindicated)\b",
+        r"^\s*(?:no|not|cancel|stop|hold|do not \w+)\b|\b(?:not (?:needed|indicated"
+        r"|required|necessary|recommended)|is contraindicated)\b",
         cleaned,
     ):
         return "denied"
@@ -519,7 +526,8 @@ def _service_condition(notes: str) -> bool:
     return bool(
         re.search(r"\b(?:only (?:if|when|once)|conditional (?:on|upon))\b", notes)
         or re.search(
-            r"\b(?:order|perform|obtain|do|draw|proceed|schedule|to be (?:done|drawn|performed))\b[^.;\n]{0,30}?\b(?:if|once)\b",
+            r"\b(?:order|perform|obtain|do|draw|proceed|schedule|to be (?:done|drawn"
+            r"|performed))\b[^.;\n]{0,30}?\b(?:if|once)\b",
             notes,
         )
     )
@@ -566,7 +574,7 @@ def _near(day: Span, said: Span) -> bool:
     return said.low - slack <= day.low and (said.high is None or day.low <= said.high + slack)
 
 
-# ---- appointments and messages ----------------------------------------------------------------------------------------
+# ---- appointments and messages -------------------------------------------------------------------------------------
 
 
 def _appointment(ref: str, body: Mapping[str, Any], now: datetime) -> Candidate:
@@ -592,7 +600,7 @@ def _appointment(ref: str, body: Mapping[str, Any], now: datetime) -> Candidate:
         "" if state != "dead" else f"its status is {status or 'missing'}",
         patient,
         "denied" if negation.denied(name, lambda t: False, lambda t: bool(drugs.mentions(t))) else "recommended",
-        tests=tuple(one.name for one in services.tests_in(name)),
+        tests=tuple(one.name for one in services.named_tests(name)),
         modalities=services.modalities_in(name),
         sites=services.sites_in(name),
         contrast=services.contrast_in(name).replace("contradicts", ""),
@@ -668,7 +676,7 @@ def read_text(
 def _of_sentence(sentence: Sentence, following: Sentence | None, now: datetime) -> Iterator[Candidate]:
     text = sentence.text
     named = drugs.mentions(text, prose=True)
-    tests = services.tests_in(text, prose=True)
+    tests = services.named_tests(text, prose=True)
     tests = [t for t in tests if not any(m.start <= t.start < m.end for m in named)]
     referrals = services.referrals_in(text, prose=True)
     procedures = services.find("procedures", text, prose=True)
@@ -715,7 +723,8 @@ def _of_sentence(sentence: Sentence, following: Sentence | None, now: datetime) 
     for one in (*referrals, *procedures):
         yield Candidate(
             "", "", "stated", mood=_list_mood(sentence, one.start, one.end, next_after(one.end)),
-            referrals=(one.name,) if one in referrals else (), words=text[one.start : one.end] if one in procedures else text,
+            referrals=(one.name,) if one in referrals else (), 
+            words=text[one.start : one.end] if one in procedures else text,
             urgency=urgency, spans=_spans_for(text, one.start, one.end, starts, now),
         )  # fmt: skip
     if modalities:
@@ -744,12 +753,15 @@ def _regimens(
     if before := _BEFORE_DOSE.search(text[: mention.start]):
         segment = f"{before[0]} {segment}"
     name = text[mention.start : mention.end]
+    leading = sig.routes_in(text[max(0, mention.start - 14) : mention.start] + name)
+    if len(leading) == 1 and not sig.routes_in(segment):
+        segment = f"{segment} {leading[0].lower()}"
     release = drugs.release_in(f"{name} {segment[:24]}", name=True)
     if not re.search(r"\d", segment) and following is not None and re.match(r"\s*(?:dose|take|\d)", following.text):
         segment = f"{segment} {following.text}"
     plans = re.split(r"(?:,\s*)?\bor\b", segment)
     whole = all(re.search(r"\d\s*(?:mg|mcg|g|units?|meq)", plan) for plan in plans) and all(
-        regimen.frequencies.find(plan) for plan in plans
+        frequencies.find(plan) for plan in plans
     )
     for plan in plans if len(plans) > 1 and whole else [segment]:
         read = regimen.build(

@@ -225,8 +225,6 @@ def build(
     every = (*name_sigs, *sigs, *notes)
     caps = tuple(cap for f in fields if (cap := f.cap)) + tuple(cap for one in every for cap in one.caps)
     release = _release(drug, names, directions)
-    if len(stages) == 1 and not any(given.frequency for given in stages[0].given) and prn is None:
-        pass
     duration = _duration(stages, fields, every, supply, now)
     return Regimen(
         tuple(stages),
@@ -432,7 +430,8 @@ def _with_fields(
             if daily is None or not equal_dose([(daily,)], ways, drug):
                 if _comparable(worded[0].dose, ways, drug):
                     problems.append(
-                        f"field and text contradict each other: {doses.show(ways[0])} and {doses.show(worded[0].dose[0])}"
+                        f"field and text contradict each other: {doses.show(ways[0])}"
+                        f" and {doses.show(worded[0].dose[0])}"
                     )
                 else:
                     stages = _put(stages, dose=tuple(ways) + worded[0].dose)
@@ -614,7 +613,8 @@ def _with_note(
                 if given.per_day and day is not None and equal_dose([(day,)], given.dose, drug):
                     continue
                 problems.append(
-                    f"order and note contradict each other: {doses.show(ours[0].dose[0])} and {doses.show(given.dose[0])}"
+                    "order and note contradict each other:"
+                    f" {doses.show(ours[0].dose[0])} and {doses.show(given.dose[0])}"
                 )
             if (
                 given.frequency

@@ -11,30 +11,22 @@ from graders.orders.reading import Candidate
 
 if TYPE_CHECKING:
     from graders.orders.judging import Case
-    from tasks.fhir.chart import Records
 
 _STOPPED = frozenset({"stopped", "cancelled", "completed"})
 
 
-def active_in_chart(case: Case) -> list[Candidate]:
+def active_in_chart(case: Case) -> tuple[Candidate, ...]:
     """Active medication orders and list entries, and active service requests, of the patient in the chart at `now`."""
-    return _active(case.records, case.context.patient, case.context.now.isoformat(), _refs(case), case)
-
-
-def _refs(case: Case) -> frozenset[str]:
-    return frozenset(resource.ref for resource in case.written)
-
-
-def _active(records: Records, patient: str, now: str, own: frozenset[str], case: Case) -> list[Candidate]:
+    own = {resource.ref for resource in case.written}
     found: list[Candidate] = []
     for kind in ("MedicationRequest", "MedicationStatement", "ServiceRequest"):
-        for resource in records.resources(kind):
+        for resource in case.records.resources(kind):
             if resource.ref in own or resource.body.get("status") not in ("active", "intended"):
                 continue
             for one in reading.read_order(resource, case.context.now):
-                if one.patient == patient and one.state == "active":
+                if one.patient == case.context.patient and one.state == "active":
                     found.append(one)
-    return found
+    return tuple(found)
 
 
 def why_not(name: str, one: Candidate, case: Case) -> str:
@@ -51,7 +43,7 @@ def why_not(name: str, one: Candidate, case: Case) -> str:
             return drugs.names_same(drug, wanted)
         return any(class_name in drugs.classes_of(part) for part in drug.components)
 
-    held = [entry for entry in active_in_chart(case) if is_it(entry.drug)]
+    held = [entry for entry in case.held if is_it(entry.drug)]
     if not held:
         return f"{name} is not active in the chart"
     if set(one.prior) & {entry.reference for entry in held}:
@@ -89,8 +81,12 @@ def _is_stop(other: Candidate) -> bool:
 
 
 _STOP = re.compile(
-    r"\b(?:stop(?:ping|ped)?|discontinu(?:e|ed|ing)|d/c|cease|replac(?:e|es|ed|ing)(?: the)?|supersed(?:e|es|ing)|in place of|instead of"
-    r"|(?:switch|switched|switching|chang(?:e|ed|ing)|transition(?:ed|ing)?|convert(?:ed|ing)?)(?: (?:him|her|them|patient|the patient|over))? from|substitut(?:e|ed|ing) for)\s+(?:the\s+|her\s+|his\s+|current\s+|home\s+|taking\s+)?"
+    r"\b(?:stop(?:ping|ped)?|discontinu(?:e|ed|ing)|d/c|cease|replac(?:e|es|ed|ing)(?:"
+    r" the)?|supersed(?:e|es|ing)|in place of|instead of"
+    r"|(?:switch|switched|switching|chang(?:e|ed|ing)|transition(?:ed|ing)?"
+    r"|convert(?:ed|ing)?)(?: (?:him|her|them|patient|the patient|over))? from"
+    r"|substitut(?:e|ed|ing) for)\s+(?:the\s+|her\s+|his\s+|current\s+|home\s+"
+    r"|taking\s+)?"
 )
 _NOT_STOP = re.compile(r"\b(?:do not|don't|not|never|no need to|without|bridge|bridging|if)\b[^.;\n]{0,20}$")
 

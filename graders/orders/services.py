@@ -15,8 +15,8 @@ _WORDS = re.compile(r"[a-z0-9+]+")
 
 #: Short names that are other words in prose.
 _PROSE_STOP = frozenset(
-    {"na", "cl", "us", "pt", "ot", "id", "mr", "hb", "tg", "er", "ob", "le", "iron", "glucose", "albumin", "calcium", "film",
-     "films", "urea", "hiv", "renal", "surgery", "dental", "vascular", "film", "gi", "co2", "ep clinic", "acl", "lipids"}
+    {"na", "cl", "us", "pt", "ot", "id", "mr", "hb", "tg", "er", "ob", "le", "iron", "glucose", "albumin", "calcium",
+     "films", "urea", "hiv", "renal", "surgery", "dental", "vascular", "gi", "co2", "ep clinic", "acl", "lipids"}
 )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def canonical(table: str, text: str, *, kind: str = "") -> str | None:
     return None
 
 
-# ---- tests ------------------------------------------------------------------------------------------------------------
+# ---- tests ---------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -95,7 +95,7 @@ def _loinc() -> dict[str, str]:
     return {code: row["name"] for row in tables.rows("tests") for code in row["loinc"]}
 
 
-def test_of_code(code: str) -> str | None:
+def coded_test(code: str) -> str | None:
     """The test with this LOINC code, None where the tables do not know it."""
     return _loinc().get(code)
 
@@ -147,7 +147,7 @@ _REFLEX = re.compile(r"\b(?:with |w/ ?)?reflex(?:ive|es)?(?: to)?\b[^,;.\n]*")
 _LOINC_TAIL = re.compile(r"/hemoglobin\.total|\[[^\]]*\]|\bby [a-z ,()-]+$|\.total\b")
 
 
-def tests_in(text: str, *, prose: bool = False) -> list[Named]:
+def named_tests(text: str, *, prose: bool = False) -> list[Named]:
     """Every test named in a normalised text whose specimen agrees; what a reflex may add is not ordered."""
     cleaned = _REFLEX.sub(lambda m: " " * len(m[0]), text)
     cleaned = _LOINC_TAIL.sub(lambda m: " " * len(m[0]), cleaned)
@@ -166,24 +166,34 @@ def tests_in(text: str, *, prose: bool = False) -> list[Named]:
     return found
 
 
-# ---- imaging ----------------------------------------------------------------------------------------------------------
+# ---- imaging -------------------------------------------------------------------------------------------------------
 
 _BOTH = re.compile(
-    r"\b(?:with(?:out)? (?:and|&) with(?:out)?|w/? ?(?:and|&|\+|/)? ?w/?o|w/?o ?(?:and|&|\+|/) ?w/?|w/ and w/o|w wo|wwo|with/without|without/with|pre and post|pre- and post)(?:[- ](?:iv )?(?:contrast|gadolinium|gad))?\b"
+    r"\b(?:with(?:out)? (?:and|&) with(?:out)?|w/? ?(?:and|&|\+|/)? ?w/?o|w/?o ?(?:and"
+    r"|&|\+|/) ?w/?|w/ and w/o|w wo|wwo|with/without|without/with|pre and post|pre-"
+    r" and post)(?:[- ](?:iv )?(?:contrast|gadolinium|gad))?\b"
 )
 _UNSTATED = re.compile(
-    r"\bwith or without(?: iv)? contrast|\bcontrast (?:per|as per|at discretion of|if needed|as needed|at the discretion)[^.;\n]*|\bw/? or w/?o(?: iv)? contrast|\b(?:\+/-|with/-) ?contrast|\bcontrast allerg\w*|\bno contrast allerg\w*"
+    r"\bwith or without(?: iv)? contrast|\bcontrast (?:per|as per|at discretion of|if"
+    r" needed|as needed|at the discretion)[^.;\n]*|\bw/? or w/?o(?: iv)? contrast"
+    r"|\b(?:\+/-|with/-) ?contrast|\bcontrast allerg\w*|\bno contrast allerg\w*"
 )
 _WITHOUT = re.compile(
-    r"\b(?:without|w/o|wo|no|non|minus|w/out)[- ]*(?:the use of )?(?:any )?(?:iv |intravenous |oral |gadolinium )*-?contrast|\bnon-?contrast(?:ed)?\b|\bunenhanced\b|\bnon-?enhanced\b|\bwithout (?:gadolinium|gad)\b|\bcontrast:? (?:none|no|without)\b|\bno (?:gadolinium|gad)\b"
+    r"\b(?:without|w/o|wo|no|non|minus|w/out)[- ]*(?:the use of )?(?:any )?(?:iv "
+    r"|intravenous |oral |gadolinium )*-?contrast|\bnon-?contrast(?:ed)?\b"
+    r"|\bunenhanced\b|\bnon-?enhanced\b|\bwithout (?:gadolinium|gad)\b|\bcontrast:?"
+    r" (?:none|no|without)\b|\bno (?:gadolinium|gad)\b"
 )
 _WITH = re.compile(
-    r"\b(?:with|w/|w|plus)\s*(?:the use of )?(?:iv |intravenous |gadolinium |oral |po )*(?:and (?:iv |oral ))*contrast|\bcontrast[- ]enhanced\b|\bpost-?contrast\b|\bwith (?:gadolinium|gad)\b|\bcontrast:? (?:with|yes|iv)\b|\bw/? ?gad(?:olinium)?\b|\bcect\b"
+    r"\b(?:with|w/|w|plus)\s*(?:the use of )?(?:iv |intravenous |gadolinium |oral |po"
+    r" )*(?:and (?:iv |oral ))*contrast|\bcontrast[- ]enhanced\b|\bpost-?contrast\b"
+    r"|\bwith (?:gadolinium|gad)\b|\bcontrast:? (?:with|yes|iv)\b|\bw/?"
+    r" ?gad(?:olinium)?\b|\bcect\b"
 )
 
 
 def contrast_in(text: str) -> str:
-    """`with`, `without`, `both` as a normalised text states it; "" where it does not; "contradicts" where it says two."""
+    """`with`, `without`, `both` as a text states it; "" where it does not; "contradicts" where it says two."""
     text = _UNSTATED.sub(" ", text)
     if _BOTH.search(text):
         return "both"
@@ -237,7 +247,7 @@ def site_names(text: str) -> frozenset[str]:
     return sites_in(wanted) or frozenset({squeeze(wanted)})
 
 
-# ---- referrals and procedures -----------------------------------------------------------------------------------------
+# ---- referrals and procedures --------------------------------------------------------------------------------------
 
 
 @cache
@@ -253,7 +263,9 @@ def is_specialty(given: str, wanted: str) -> bool:
 
 
 _REFERRAL_WORDS = re.compile(
-    r"\b(?:refer(?:ral|red|ring|s)?|consult(?:ation|s|ed)?|evaluation|eval|clinic|appointment|appt|visit|see|seen|specialist|follow-?up|admit|admission|send|transfer|outpatient|ambulatory|service|urgent care|seen by|go to|present to)\b"
+    r"\b(?:refer(?:ral|red|ring|s)?|consult(?:ation|s|ed)?|evaluation|eval|clinic"
+    r"|appointment|appt|visit|see|seen|specialist|follow-?up|admit|admission|send"
+    r"|transfer|outpatient|ambulatory|service|urgent care|seen by|go to|present to)\b"
 )
 E_CONSULT = "e-consult"
 

@@ -23,7 +23,8 @@ _UNIT = doses.unit_pattern()
 _NUM = rf"(?:\d+ \d/\d|\d/\d|{NUMBER})"
 _FORM = r"(?:tablets?|tabs?|capsules?|caps?|caplets?|pills?)(?:\(s\))?\b"
 _BETWEEN = (
-    r"(?:(?:oral|er|xr|xl|sr|dr|ec|ir|extended|delayed|immediate|release|extended-release|delayed-release|immediate-release"
+    r"(?:(?:oral|er|xr|xl|sr|dr|ec|ir|extended|delayed|immediate|release"
+    r"|extended-release|delayed-release|immediate-release"
     r"|24|12|hr|hour|h|film|film-coated|coated|disintegrating|chewable|odt|sublingual|vaginal|ds|-|each)\s+)*"
 )
 
@@ -93,16 +94,18 @@ class Sig:
 
 
 _CAP_LEAD = (
-    r"(?:max(?:imum)?\.?(?: daily)?(?: dose)?(?: of)?(?: is)?|mdd|not to exceed|do not exceed|don't exceed|no more than|nte"
+    r"(?:max(?:imum)?\.?(?: daily)?(?: dose)?(?: of)?(?: is)?|mdd|not to exceed|do not"
+    r" exceed|don't exceed|no more than|nte"
     r"|daily max(?:imum)?(?: of)?|limit(?:ed)?(?: to| of)?|not exceeding)\s*:?\s*"
 )
 _PER_DAY = (
     r"(?:\s*(?:/|per|a|in|in a|each|every|within|over)?\s*(?:day|d\b|24 ?-?(?:h|hr|hrs|hours?)\b|daily|24h period))"
 )
 _CAPS = re.compile(
-    rf"{_CAP_LEAD}(?P<n>{_NUM})\s*(?P<unit>doses?|{_UNIT}){_PER_DAY}?(?:\s*total)?"
+    rf"\b{_CAP_LEAD}(?P<n>{_NUM})\s*(?P<unit>doses?|{_UNIT}){_PER_DAY}?(?:\s*total)?"
     rf"|\bup to (?P<n2>{_NUM})\s*(?P<unit2>doses?|{_UNIT}){_PER_DAY}"
-    rf"|\b(?:max(?:imum)?|up to|no more than)\s*(?P<times>\d+)\s*(?:times|x)\s*(?:/|per|a|in)?\s*(?:day|daily|24 ?h(?:ours)?)"
+    r"|\b(?:max(?:imum)?|up to|no more than)\s*(?P<times>\d+)\s*(?:times|x)\s*(?:/|per"
+    r"|a|in)?\s*(?:day|daily|24 ?h(?:ours)?)"
 )
 _MASKS = tuple(
     re.compile(pattern)
@@ -110,17 +113,25 @@ _MASKS = tuple(
         r"\bhold (?:for|if|when|dose if|dose for|parameters?)[^.;\n)]*",
         r"\b(?:stop|discontinue|call|return|notify|reduce|decrease|halve)\b[^.;\n]*?\bif\b[^.;\n]*",
         r"\bif\b [^.;\n]*?(?=,|;|\.\s|\n|$)",
-        rf"(?<!\d )(?<!\d)\b(?:crcl|cr ?cl|egfr|scr|creatinine|inr|sbp|dbp|hr|heart rate|bp|weight|weighs|wt|bmi|a1c|hba1c|ldl|qtc|potassium|k\+?"
-        rf"|sodium|calcium level|glucose|bg|tsh|lvef|ef|age|uacr|temp)\b\s*(?:of|is|was|at|=|:|<=|>=|<|>|~|to|target|goal)*\s*"
-        rf"{_NUM}(?:\s*(?:-|to|/)\s*{_NUM})?\s*(?:mg/dl|mmol/l|meq/l|mmhg|bpm|ml/min(?:/1\.73 ?m2)?|kg|lbs?|ms|%|iu/l|units/l|mg/g)?",
+        r"(?<!\d )(?<!\d)\b(?:crcl|cr ?cl|egfr|scr|creatinine|inr|sbp|dbp|hr|heart"
+        r" rate|bp|weight|weighs|wt|bmi|a1c|hba1c|ldl|qtc|potassium|k\+?"
+        r"|sodium|calcium level|glucose|bg|tsh|lvef|ef|age|uacr|temp)\b\s*(?:of|is|was"
+        r"|at|=|:|<=|>=|<|>|~|to|target|goal)*\s*"
+        rf"{_NUM}(?:\s*(?:-|to|/)\s*{_NUM})?\s*(?:mg/dl|mmol/l|meq/l|mmhg|bpm"
+        r"|ml/min(?:/1\.73 ?m2)?|kg|lbs?|ms|%|iu/l|units/l|mg/g)?",
+        rf"\b{_NUM}(?:\s*(?:-|to)\s*{_NUM})?\s*{_UNIT}\s*(?:/ ?day|per day|daily|a"
+        r" day)\b[,;]?\s*\(?(?=(?:given as|administered as|as|dosed as"
+        rf"|i\.e\.,?)\s*{_NUM}[^.;]{{0,12}}{_UNIT})",
         r"#\s*\d+",
         rf"\b(?:disp(?:ense)?|qty|quantity)\.?:?\s*#?\s*{_NUM}\s*(?:{_UNIT})?",
         rf"\b(?:refills?:?\s*{NUMBER}|{NUMBER}\s*refills?)\b",
         rf"\b{NUMBER}[- ]day supply\b",
         rf"\bover {_NUM}(?:-{_NUM})?\s*(?:min(?:ute)?s?|h(?:ou)?rs?|h)\b",
         rf"\b{_NUM}\s*(?:kg|lb|lbs)\b(?!/)",
-        rf"\b(?:previously|prior|formerly|currently|current dose|was(?: on| taking)?|were on|had been(?: on)?|home dose|old dose"
-        rf"|from|instead of|rather than|not|replac(?:es|ing)|stopp?(?:ed|ing)?|discontinu(?:e|ed|ing))\b[^.;,\n]{{0,40}}?{_NUM}\s*{_UNIT}"
+        r"\b(?:previously|prior|formerly|currently|current dose|was(?: on| taking)?"
+        r"|were on|had been(?: on)?|home dose|old dose"
+        r"|from|instead of|rather than|not|replac(?:es|ing)|stopp?(?:ed|ing)?"
+        rf"|discontinu(?:e|ed|ing))\b[^.;,\n]{{0,40}}?{_NUM}\s*{_UNIT}"
         rf"(?:\s*(?:daily|bid|tid|qid|qd|weekly|qhs|q\d+h|twice daily|once daily))?",
         r"\bwith (?:a )?full glass of water[^.;\n]*|\bwith \d+ ?(?:-\d+ )?(?:oz|ounces|ml of water)[^.;\n]*",
         rf"\b{_NUM}(?:-{_NUM})? (?:min(?:ute)?s?|hours?|hrs?|h) (?:before|after|prior to)\b",
@@ -134,13 +145,17 @@ _UNDOSED = (
     (re.compile(r"\bsliding[- ]scale\b|\bssi\b|\bcorrection scale\b|\bper scale\b"), "the dose is a sliding scale"),
     (
         re.compile(
-            r"\b(?:per|by|according to|based on|adjust(?:ed)? (?:per|to|by)|dose per|dosed (?:per|by|to)|titrate[d]? to) inr\b|\binr[- ](?:guided|based|adjusted)\b"
+            r"\b(?:per|by|according to|based on|adjust(?:ed)? (?:per|to|by)|dose per"
+            r"|dosed (?:per|by|to)|titrate[d]? to) inr\b|\binr[- ](?:guided|based"
+            r"|adjusted)\b"
         ),
         "the dose goes by INR",
     ),
     (
         re.compile(
-            r"\btitrat(?:e|ed|ing) (?:to|per|as|until|up)\b|\bas titrated\b|\bper (?:protocol|pharmacy|nomogram)\b|\bas directed by (?:clinic|anticoagulation)\b|\bpharmacy to dose\b|\bdose to be determined\b"
+            r"\btitrat(?:e|ed|ing) (?:to|per|as|until|up)\b|\bas titrated\b|\bper"
+            r" (?:protocol|pharmacy|nomogram)\b|\bas directed by (?:clinic"
+            r"|anticoagulation)\b|\bpharmacy to dose\b|\bdose to be determined\b"
         ),
         "the dose is titrated",
     ),
@@ -150,34 +165,51 @@ _PRN = re.compile(
 )
 _NOT_PRN = re.compile(r"\b(?:not|no|non)[- ]?(?:prn|as needed)\b|\bscheduled\b(?!\s*(?:for|on|visit))")
 _SPLIT = re.compile(
-    r"\bthen\b(?!\s*stop)|\bfollowed by\b|\bthereafter\b|\bafterwards?\b|\bafter that\b|;|\n|(?<=[a-z)])\.\s+|(?<=\d)\.\s+(?=[a-z])"
-    r"|(?:\band |\bthen |,\s*)?\b(?:may |can )?(?:increas(?:e|ing)|decreas(?:e|ing)|reduc(?:e|ing)|taper(?:ing)?|titrat(?:e|ing)|up-?titrate)(?: dose| the dose)?(?: up| down)? to\b"
+    r"\bthen\b(?!\s*stop)|\bfollowed by\b|\bthereafter\b|\bafterwards?\b|\bafter"
+    r" that\b|;|\n|(?<=[a-z)])\.\s+|(?<=\d)\.\s+(?=[a-z])"
+    r"|(?:\band |\bthen |,\s*)?\b(?:may |can )?(?:increas(?:e|ing)|decreas(?:e|ing)"
+    r"|reduc(?:e|ing)|taper(?:ing)?|titrat(?:e|ing)|up-?titrate)(?: dose| the"
+    r" dose)?(?: up| down)? to\b"
     r"|(?:,\s*)?\b(?:weeks?|wks?) \d+(?:\s*-\s*\d+)?\s*:|(?:,\s*)?\bdays? \d+(?:\s*-\s*\d+)?\s*:"
 )
 _DAY_N = re.compile(
-    r"\b(?:on )?(?P<unit>days?|weeks?|wks?) (?P<low>\d+)(?:\s*(?:-|to|through)\s*(?P<high>\d+))?\b(?!\s*(?:mg|mcg|days|weeks))"
+    r"\b(?:on )?(?P<unit>days?|weeks?|wks?) (?P<low>\d+)(?:\s*(?:-|to"
+    r"|through)\s*(?P<high>\d+))?\b(?!\s*(?:mg|mcg|days|weeks))"
 )
 _DOSE = re.compile(
-    rf"(?P<low>{_NUM})\s*(?:(?P<unit1>{_UNIT})?\s*(?P<join>-|\bto\b|\bor\b|\band\b(?=\s*{NUMBER}\s*{_UNIT} (?:alternat)))\s*(?P<high>{_NUM})\s*)?-?\s*(?P<unit>{_UNIT})"
-    rf"(?P<per>\s*(?:/|\bper\b)\s*(?:kg|m2|(?P<denom>{NUMBER})?\s*(?P<denom_unit>ml|l|actuat(?:ion)?|puff|spray|inhalation|hr|h|hour|dose|tablet|tab|capsule|cap|day|d|drop|patch)(?![a-z])))?"
+    rf"(?P<low>{_NUM})\s*(?:(?P<unit1>{_UNIT})?\s*(?P<join>-|\bto\b|\bor\b"
+    rf"|\band\b(?=\s*{NUMBER}\s*{_UNIT}"
+    rf" (?:alternat)))\s*(?P<high>{_NUM})\s*)?-?\s*(?P<unit>{_UNIT})"
+    rf"(?P<per>\s*(?:/|\bper\b)\s*(?:kg|m2|(?P<denom>{NUMBER})?\s*(?P<denom_unit>ml|l"
+    r"|actuat(?:ion)?|puff|spray|inhalation|hr|h|hour|dose|tablet|tab|capsule|cap|day"
+    r"|d|drop|patch)(?![a-z])))?"
     r"(?P<elemental>\s*(?:of )?elemental\b)?"
 )
 _COMBO = re.compile(
-    rf"(?P<values>{NUMBER}\s*(?:{_UNIT})?(?:\s*(?:-|/|\+)\s*{NUMBER}\s*(?:{_UNIT})?)+)(?:\s*/\s*(?:actuat(?:ion)?|puff|inhalation|dose|tablet|tab))?"
+    rf"(?P<values>{NUMBER}\s*(?:{_UNIT})?(?:\s*(?:-|/"
+    rf"|\+)\s*{NUMBER}\s*(?:{_UNIT})?)+)(?:\s*/\s*(?:actuat(?:ion)?|puff|inhalation"
+    r"|dose|tablet|tab))?"
 )
 _TAPER = re.compile(
-    rf"\b(?:decreas|reduc|taper|lower)(?:e|ing|ed)?(?: the dose)?(?: dose)?(?: daily dose)? by (?P<n>{_NUM})\s*(?P<unit>{_UNIT})\s*"
-    rf"(?:/\s*(?P<per>week|day|wk|d)\b|(?:every|each|q)\s*(?P<k>{NUMBER})?\s*-?(?P<every>days?|d|weeks?|wk|months?|mo)\b|(?P<weekly>weekly|daily|a week|per week|per day|a day))"
-    rf"(?:[^.;\n]*?\b(?:to|until|down to)\s*(?P<end>off|(?P<end_n>{_NUM})\s*(?P<end_unit>{_UNIT})|discontinued|stopped|zero|0))?"
+    r"\b(?:decreas|reduc|taper|lower)(?:e|ing|ed)?(?: the dose)?(?: dose)?(?: daily"
+    rf" dose)? by (?P<n>{_NUM})\s*(?P<unit>{_UNIT})\s*"
+    r"(?:/\s*(?P<per>week|day|wk|d)\b|(?:every|each"
+    rf"|q)\s*(?P<k>{NUMBER})?\s*-?(?P<every>days?|d|weeks?|wk|months?|mo)\b"
+    r"|(?P<weekly>weekly|daily|a week|per week|per day|a day))"
+    r"(?:[^.;\n]*?\b(?:to|until|down to)\s*(?P<end>off"
+    rf"|(?P<end_n>{_NUM})\s*(?P<end_unit>{_UNIT})|discontinued|stopped|zero|0))?"
 )
 _DIVIDED = re.compile(
-    r"\b(?:in|divided(?: in(?:to)?)?|given in|as)\s*(?P<n>\d)\s*(?:equally )?(?:divided )?doses\b|\bdivided (?P<f>bid|tid|qid|q\d+h|twice daily|three times daily)"
+    r"\b(?:in|divided(?: in(?:to)?)?|given in|as)\s*(?P<n>\d)\s*(?:equally"
+    r" )?(?:divided )?doses\b|\bdivided (?P<f>bid|tid|qid|q\d+h|twice daily|three"
+    r" times daily)"
 )
 _PATCH_RATE = re.compile(rf"{_NUM}\s*(?:{_UNIT})\s*(?:/|per)\s*(?:day|24 ?h(?:ou)?rs?|24h|hour|hr|h)\b")
 _FORM_ROUTES = (
     (
         re.compile(
-            r"\b(?:tablets?|tabs?|capsules?|caps?|caplets?|pills?|oral solution|oral suspension|oral liquid|chewable|odt)\b"
+            r"\b(?:tablets?|tabs?|capsules?|caps?|caplets?|pills?|oral solution|oral"
+            r" suspension|oral liquid|chewable|odt)\b"
         ),
         "oral",
     ),
@@ -227,9 +259,7 @@ class _Token:
     extra: tuple[Dose, ...] = field(default=())
 
 
-def read(
-    text: str, now: datetime, *, parts: int = 1
-) -> Sig:
+def read(text: str, now: datetime, *, parts: int = 1) -> Sig:
     """The directions that a text states for a drug of `parts` ingredients; empty where it states none."""
     t = numerals(normal(text))
     t = re.sub(r"(?<=\d)\s+(?=%)", "", t)
@@ -264,9 +294,7 @@ def read(
             continue
         dosed = any(part.dose or part.count or part.elemental or part.strength for part in step.parts)
         times = any(part.frequency for part in step.parts)
-        if not steps:
-            steps.append(step)
-        elif dosed:
+        if not steps or dosed:
             steps.append(step)
         elif times and separator in ("then", "followed by", "thereafter", "afterward", "afterwards", "after that"):
             last = steps[-1].parts[-1]
@@ -326,7 +354,7 @@ def _merge(step: Step, extra: Step) -> Step:
 
 
 def _segments(t: str) -> list[tuple[str, str]]:
-    """(separator before, segment) in order; a comma parts steps where both sides have a dose and the left a duration."""
+    """(separator before, segment) in order; a comma parts steps where both sides have a dose and the left its days."""
     pieces: list[tuple[str, str]] = []
     at, separator = 0, ""
     for match in _SPLIT.finditer(t):
@@ -470,7 +498,7 @@ def _tokens(segment: str, parts: int) -> tuple[list[_Token], str]:
             if before:
                 value = number(before[1])
                 token.count = Amount(value, value, "tablet")
-        elif of.dimension == "mass" and (before := re.search(rf"(?<![\d.])(\d)\s*x\s*$", taken[: match.start()])):
+        elif of.dimension == "mass" and (before := re.search(r"(?<![\d.])(\d)\s*x\s*$", taken[: match.start()])):
             value = number(before[1])
             token.strength, token.count = (amount,), Amount(value, value, "tablet")
         else:
@@ -508,9 +536,9 @@ def _segment(segment: str, now: datetime, parts: int) -> tuple[Step | None, str]
         else:
             groups.append([token])
     made: list[Part] = []
-    for n, cluster in enumerate(groups):
-        start = cluster[0].start if n else 0
-        end = groups[n + 1][0].start if n + 1 < len(groups) else len(segment)
+    for place, cluster in enumerate(groups):
+        start = cluster[0].start if place else 0
+        end = groups[place + 1][0].start if place + 1 < len(groups) else len(segment)
         made.append(_part(cluster, [one for one in stated if start <= one.start < end], segment))
     if len(made) > 1:
         made = _same_day(made)
@@ -529,8 +557,8 @@ def _segment(segment: str, now: datetime, parts: int) -> tuple[Step | None, str]
         if divided["n"]:
             n_doses = int(divided["n"])
         else:
-            rate = (frequencies.find(divided["f"]) or [None])[0]
-            n_doses = int(rate.ends[0].per_day or 0) if rate else 0
+            rate = frequencies.find(divided["f"])
+            n_doses = int(rate[0].ends[0].per_day or 0) if rate and rate[0].ends else 0
         if n_doses:
             made = [replace(made[0], divided=n_doses)]
     return Step(tuple(made), duration), alternative
@@ -585,7 +613,9 @@ def _is_loose(cluster: list[_Token]) -> bool:
 
 
 _BARE_DURATION = re.compile(
-    rf"(?<![\d/.-])(?<!every )(?<!q )(?<!q)(?<!in )(?<!day )({NUMBER})(?:\s*-\s*({NUMBER}))?\s*-?(d|days?|wks?|weeks?)\b(?!\s*(?:before|prior|ago|after|supply))"
+    r"(?<![\d/.-])(?<!every )(?<!q )(?<!q)(?<!in )(?<!day"
+    rf" )({NUMBER})(?:\s*-\s*({NUMBER}))?\s*-?(d|days?|wks?|weeks?)\b(?!\s*(?:before"
+    r"|prior|ago|after|supply))"
 )
 
 

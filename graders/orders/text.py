@@ -76,7 +76,8 @@ def numerals(text: str) -> str:
     """Number words as digits ("two tablets" -> "2 tablets"); "half a tablet" -> "1/2 tablet"."""
     out = re.sub(r"\b(?:one[- ])?half (?:of )?(?:an? )?(?=tab|cap|pill)", "1/2 ", text)
     out = re.sub(r"\b(?:an?|another) (?=tablet|tab\b|capsule|cap\b|puff|patch|spray|drop)", "1 ", out)
-    return _WORD.sub(lambda m: str(WORD_NUMBERS[m[1]]), out)
+    out = _WORD.sub(lambda m: str(WORD_NUMBERS[m[1]]), out)
+    return re.sub(r"\b(\d+) ?\(\1\)", r"\1", out)
 
 
 def number(text: str) -> Decimal:
