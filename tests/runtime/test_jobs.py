@@ -19,7 +19,7 @@ from tasks.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 #: A command of ours in small: tells progress, then does what its first argument says.
-COMMAND = '''
+COMMAND = """
 import signal, sys
 from pathlib import Path
 from tasks.errors import EnvironmentFault
@@ -41,7 +41,7 @@ elif what == "crash":
 else:
     Path(Workspace.find().jobs / job / "waiting").touch()
     signal.pause()
-'''
+"""
 
 
 @pytest.fixture
