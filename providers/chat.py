@@ -63,7 +63,12 @@ class Client(Protocol):
 
 
 class NoAnswer(ProviderFault):
-    """The model gave no answer of the asked shape: a refusal, prose, or values that stay wrong after the repairs."""
+    """The model gave no answer of the asked shape: a refusal, prose, or values that stay wrong after the repairs.
+
+    `usage`: what the useless answers cost, where they could be counted.
+    """
+
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class Chat:
             exchange.append(ModelMessage(turn))
             if turn.stop in ("refused", "overflow"):
                 words = {"refused": "the model refused to answer", "overflow": "the question exceeds the context"}
-                raise NoAnswer(words[turn.stop], where=self.name)
+                raise _no_answer(words[turn.stop], self.name, usage)
             value, wrong = _read(turn, schema)
             if value is not None:
                 wrong = (check(value) if check else None) or ""
@@ -146,7 +151,7 @@ class Chat:
                     return Answer(value, usage, turn.model, repairs, tuple(exchange))
             results = tuple(ToolResult(call.id, wrong, is_error=True) for call in turn.calls)
             exchange.append(ToolResults(results) if results else UserMessage(wrong))
-        raise NoAnswer(f"no answer of the asked shape after {REPAIRS} repairs", where=self.name)
+        raise _no_answer(f"no answer of the asked shape after {REPAIRS} repairs", self.name, usage)
 
     def _ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> Turn:
         check_pairing(messages)
@@ -189,6 +194,12 @@ class Chat:
                     continue
                 return lock
             time.sleep(0.05)
+
+
+def _no_answer(what: str, where: str, usage: Usage) -> NoAnswer:
+    failure = NoAnswer(what, where=where)
+    failure.usage = usage
+    return failure
 
 
 def _read(turn: Turn, schema: type[T]) -> tuple[T | None, str]:

@@ -133,6 +133,40 @@ class Grader(Strict):
     version: str
 
 
+Vote = Literal["pass", "partial", "fail", "needs_review", "failed"]
+
+
+class Judging(Strict):
+    """How a model came to a verdict. Kept with it, so that flips, cost and the judge itself can be reported."""
+
+    model: str = Field(description="the judge as asked for: provider/name")
+    answered: str = Field(default="", description="the model name that the provider answered with")
+    key: str = Field(description="SHA-256 over everything that the verdict depends on; the same key is never asked twice")
+    votes: tuple[Vote, ...] = Field(description="one a juror, in order; 'failed' is left out of the count")
+    faults: tuple[str, ...] = Field(default=(), description="why jurors failed")
+    usage: Usage = Field(description="what was spent for this verdict; nothing where it came from the cache")
+    cached: bool = False
+
+    @property
+    def counted(self) -> tuple[Vote, ...]:
+        """The votes of the jurors that did not fail."""
+        return tuple(vote for vote in self.votes if vote != "failed")
+
+    @property
+    def dissenting(self) -> int:
+        """Votes besides the commonest one: how often another juror would have said something else."""
+        return len(self.counted) - max((self.counted.count(vote) for vote in set(self.counted)), default=0)
+
+
+#: Why an agent went wrong, the earliest cause first; a person says so with a verdict.
+ErrorKind = Literal[
+    "not retrieved", "truncated", "misread", "retrieved and not used", "wrong threshold", "wrong dose or unit",
+    "wrong interval", "contraindication missed", "over-ordering", "recommended and not done",
+    "done and not documented", "contradiction", "invented fact", "wrong patient", "urgency", "tool misuse",
+    "grader fault", "task fault",
+]  # fmt: skip
+
+
 class Verdict(Strict):
     """One grader's judgement of one checkpoint. Appended, never rewritten."""
 
@@ -143,6 +177,8 @@ class Verdict(Strict):
     grader: Grader
     at: AwareDatetime
     grade_digest: str = Field(default="", description="of the checkpoints that were judged by; another digest: stale")
+    judging: Judging | None = Field(default=None, description="of a verdict that a model took part in")
+    cause: ErrorKind | None = Field(default=None, description="a person's: the earliest cause of what went wrong")
 
 
 class TrialKey(Strict):
