@@ -31,6 +31,8 @@ Files = Mapping[str, bytes]
 #: Files that hold text for people or for the grader and take find/replace.
 _TEXT = ("instruction.md", "checkpoints.py", "checkpoints.toml", "task.toml")
 _TEXT_FOLDERS = ("solution/", "examples/")
+#: Keys of task.toml that say which task and which version this is; nobody proposes them.
+_FIXED_KEYS = ("id", "version", "schema_version")
 _MOST_MATCHES_SHOWN = 3
 
 
@@ -158,33 +160,28 @@ def _resource_unit(ref: str) -> str:
 
 def unit_bytes(files: Files, unit: str) -> bytes | None:
     """The bytes of a unit as it stands in a package, or None where it is not there."""
-    path, _, inner = unit.partition("#")
-    if path not in files:
-        return None
-    if not inner:
-        return files[path]
-    if chart_type(path):
-        return resource_lines(files[path]).get(inner)
-    if path == "checkpoints.toml":
-        return next((part.encode() for id, part in tomltext.blocks(files[path].decode())[1] if id == inner), None)
-    value = tomltext.value_at(files[path].decode(), inner)
-    return None if value is None else dump_json(value).encode()
+    return Package(files).unit(unit)
 
 
 def unit_hash(files: Files, unit: str) -> str:
     """SHA-256 of a unit's bytes, "" where it is not there."""
-    found = unit_bytes(files, unit)
-    return "" if found is None else sha256(found).hexdigest()
+    return Package(files).unit_hash(unit)
 
 
 def change_id(edit: Edit, before: Files) -> str:
     """What makes a change this change: the hash of its path, the old and the new. The same change proposed again, in
     whatever words, has the same id. Raises EditError where the edit does not apply."""
+    package = Package(before)
+    return identity(edit, package, package.apply(edit))
+
+
+def identity(edit: Edit, before: Package, after: Package) -> str:
+    """`change_id` where both sides are at hand."""
     unit = unit_of(edit)
     if isinstance(edit, TextEdit):
         old, new = edit.find.encode(), edit.replace.encode()
     else:
-        old, new = unit_bytes(before, unit) or b"", unit_bytes(apply(before, edit), unit) or b""
+        old, new = before.unit(unit) or b"", after.unit(unit) or b""
     digest = sha256()
     for part in (unit.encode(), old, new):
         digest.update(len(part).to_bytes(8, "big") + part)
@@ -193,39 +190,62 @@ def change_id(edit: Edit, before: Files) -> str:
 
 def apply(files: Files, edit: Edit) -> dict[str, bytes]:
     """The package after one edit. Raises EditError; the given package is never changed."""
-    after = dict(files)
-    path = path_of(edit)
-    match edit:
-        case TextEdit():
-            after[path] = _replace(files, edit)
-        case ResourceEdit() | AddResource() | RemoveResource():
-            _edit_chart(after, path, edit)
-        case CheckpointEdit():
-            after[path] = tomltext.edit_checkpoint(_toml(files, path), edit.checkpoint, edit.set, edit.was).encode()
-        case AddCheckpoint():
-            text = files[path].decode() if path in files else ""
-            after[path] = tomltext.add_checkpoint(text, edit.table, edit.after).encode()
-        case RemoveCheckpoint():
-            _expect(unit_hash(files, unit_of(edit)), edit.was, unit_of(edit))
-            after[path] = tomltext.remove_checkpoint(_toml(files, path), edit.checkpoint).encode()
-        case ManifestEdit():
-            after[path] = tomltext.edit_manifest(_toml(files, path), edit.key, edit.value, edit.was).encode()
-        case AddFile():
-            if path in files:
-                raise EditError("the file is there already", where=path, remedy="Edit it, or remove it first.")
-            _allowed(path, _TEXT_FOLDERS)
-            after[path] = edit.content.encode()
-        case RemoveFile():
-            _allowed(path, _TEXT_FOLDERS)
-            _expect(unit_hash(files, path), edit.was, path)
-            del after[path]
-    if after.get(path) == files.get(path):
-        raise EditError("the edit changes nothing", where=unit_of(edit))
-    return after
+    return Package(files).apply(edit).files()
 
 
 #: How chart lines begin as they are written here; keys stand once, so the first id is the resource's.
 _ID_FIRST = re.compile(rb'\{"resourceType":"[A-Za-z]+","id":"([A-Za-z0-9\-.]{1,64})"[,}]')
+
+
+class ChartLines:
+    """A chart file as lines by resource id. A changed one shares all that it did not change; bytes outside the changed
+    lines stay as they were, blank lines and a missing final newline too."""
+
+    def __init__(self, data: bytes) -> None:
+        self._parts: tuple[bytes, ...] = tuple(data.split(b"\n"))
+        self._place = {}
+        for place, part in enumerate(self._parts):
+            if part.strip():
+                found = _ID_FIRST.match(part)
+                self._place[found[1].decode() if found else Resource.parse(part.decode()).id] = place
+        self._edited: dict[str, bytes | None] = {}
+
+    def get(self, id: str) -> bytes | None:
+        """The resource's line, or None."""
+        if id in self._edited:
+            return self._edited[id]
+        return self._parts[self._place[id]] if id in self._place else None
+
+    def ids(self) -> list[str]:
+        """All ids."""
+        gone = {id for id, line in self._edited.items() if line is None}
+        return [id for id in {**self._place, **self._edited} if id not in gone]
+
+    def replaced(self, id: str, line: bytes | None) -> ChartLines:
+        """With another line for this resource (None = without it)."""
+        other = object.__new__(ChartLines)
+        other._parts, other._place = self._parts, self._place
+        other._edited = {**self._edited, id: line}
+        return other
+
+    def data(self) -> bytes | None:
+        """The file's bytes; None where no resource is left."""
+        parts: list[bytes | None] = list(self._parts)
+        added = []
+        for id, line in self._edited.items():
+            if id in self._place:
+                parts[self._place[id]] = line
+            elif line is not None:
+                added.append((id, line))
+        for id, line in sorted(added, reverse=True):
+            before = [other for other in self._place if other < id]
+            parts.insert(self._place[max(before, key=self._place.__getitem__)] + 1 if before else 0, line)
+        left = [part for part in parts if part is not None]
+        if not any(part.strip() for part in left):
+            return None
+        if not self._place and added and left[-1].strip():
+            left.append(b"")
+        return b"\n".join(left)
 
 
 def resource_lines(data: bytes) -> dict[str, bytes]:
@@ -238,37 +258,135 @@ def resource_lines(data: bytes) -> dict[str, bytes]:
     return out
 
 
-def _edit_chart(after: dict[str, bytes], path: str, edit: ResourceEdit | AddResource | RemoveResource) -> None:
-    if not chart_type(path):
-        raise EditError("a resource is named Type/id", where=unit_of(edit))
-    lines = resource_lines(after[path]) if path in after else {}
-    id = unit_of(edit).partition("#")[2]
-    if isinstance(edit, AddResource):
-        if id in lines:
-            raise EditError("a resource with this id is there already", where=unit_of(edit))
-        added = Resource.from_body(edit.resource, where="the new resource")
-        lines[id] = added.raw.encode()
-        lines = dict(sorted(lines.items()))
-    elif id not in lines:
-        known = difflib.get_close_matches(id, lines, n=_MOST_MATCHES_SHOWN)
-        hint = f"Near it: {', '.join(known)}." if known else ""
-        raise EditError("there is no such resource in the chart", where=edit.ref, remedy=hint)
-    elif isinstance(edit, ResourceEdit):
-        lines[id] = jsontext.patch(lines[id].decode(), edit.operations, where=edit.ref).encode()
-    else:
-        _expect(sha256(lines[id]).hexdigest(), edit.was, edit.ref)
-        del lines[id]
-    if lines:
-        after[path] = b"\n".join(lines.values()) + b"\n"
-    else:
-        del after[path]
+class Package:
+    """A package while edits are tried on it. `apply` gives another one and costs no more than what it changes, so that
+    hundreds of edits on a chart of tens of thousands of resources are composed in one pass over its files."""
+
+    def __init__(self, files: Files) -> None:
+        self._given = files
+        self._files: dict[str, bytes | None] = {}
+        self._charts: dict[str, ChartLines] = {}
+        # Chart files as they were given, parsed once for all packages that come from here.
+        self._parsed: dict[str, ChartLines] = {}
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file, or None."""
+        if path in self._charts:
+            return self._charts[path].data()
+        return self._files[path] if path in self._files else self._given.get(path)
+
+    def unit(self, unit: str) -> bytes | None:
+        """The bytes of a unit, or None where it is not there."""
+        path, _, inner = unit.partition("#")
+        if inner and chart_type(path):
+            lines = self._lines(path)
+            return lines.get(inner) if lines else None
+        data = self.read(path)
+        if data is None or not inner:
+            return data
+        if path == "checkpoints.toml":
+            return next((part.encode() for id, part in tomltext.blocks(data.decode())[1] if id == inner), None)
+        value = tomltext.value_at(data.decode(), inner)
+        return None if value is None else dump_json(value).encode()
+
+    def unit_hash(self, unit: str) -> str:
+        """SHA-256 of a unit's bytes, "" where it is not there."""
+        found = self.unit(unit)
+        return "" if found is None else sha256(found).hexdigest()
+
+    def files(self) -> dict[str, bytes]:
+        """The whole package."""
+        out = dict(self._given)
+        for path in (*self._files, *self._charts):
+            data = self.read(path)
+            if data is None:
+                out.pop(path, None)
+            else:
+                out[path] = data
+        return out
+
+    def apply(self, edit: Edit) -> Package:
+        """The package after one edit. Raises EditError."""
+        path, unit = path_of(edit), unit_of(edit)
+        after = self._branch()
+        if isinstance(edit, (ResourceEdit, AddResource, RemoveResource)):
+            if not chart_type(path):
+                raise EditError("a resource is named Type/id", where=unit)
+            line = self._edited_line(path, unit, edit)
+            if line == self.unit(unit):
+                raise EditError("the edit changes nothing", where=unit)
+            after._charts[path] = (self._lines(path) or ChartLines(b"")).replaced(unit.partition("#")[2], line)
+            return after
+        data = self._edited_file(path, unit, edit)
+        if data == self.read(path):
+            raise EditError("the edit changes nothing", where=unit)
+        after._files[path] = data
+        return after
+
+    def _branch(self) -> Package:
+        other = Package(self._given)
+        other._files, other._charts, other._parsed = dict(self._files), dict(self._charts), self._parsed
+        return other
+
+    def _lines(self, path: str) -> ChartLines | None:
+        if path in self._charts:
+            return self._charts[path]
+        if path not in self._parsed and path in self._given:
+            self._parsed[path] = ChartLines(self._given[path])
+        return self._parsed.get(path)
+
+    def _edited_line(self, path: str, unit: str, edit: ResourceEdit | AddResource | RemoveResource) -> bytes | None:
+        present = self.unit(unit)
+        if isinstance(edit, AddResource):
+            if present is not None:
+                raise EditError("a resource with this id is there already", where=unit)
+            return Resource.from_body(edit.resource, where="the new resource").raw.encode()
+        if present is None:
+            lines = self._lines(path)
+            id = unit.partition("#")[2]
+            known = difflib.get_close_matches(id, lines.ids(), n=_MOST_MATCHES_SHOWN) if lines else []
+            hint = f"Near it: {', '.join(known)}." if known else ""
+            raise EditError("there is no such resource in the chart", where=edit.ref, remedy=hint)
+        if isinstance(edit, RemoveResource):
+            _expect(sha256(present).hexdigest(), edit.was, edit.ref)
+            return None
+        return jsontext.patch(present.decode(), edit.operations, where=edit.ref).encode()
+
+    def _edited_file(self, path: str, unit: str, edit: Edit) -> bytes | None:
+        data = self.read(path)
+        match edit:
+            case TextEdit():
+                return _replace(data, edit)
+            case AddFile():
+                if data is not None:
+                    raise EditError("the file is there already", where=path, remedy="Edit it, or remove it first.")
+                _allowed(path, _TEXT_FOLDERS)
+                return edit.content.encode()
+            case RemoveFile():
+                _allowed(path, _TEXT_FOLDERS)
+                _expect(self.unit_hash(path), edit.was, path)
+                return None
+            case AddCheckpoint():
+                return tomltext.add_checkpoint((data or b"").decode(), edit.table, edit.after).encode()
+            case CheckpointEdit():
+                return tomltext.edit_checkpoint(_text(data, path), edit.checkpoint, edit.set, edit.was).encode()
+            case RemoveCheckpoint():
+                _expect(self.unit_hash(unit), edit.was, unit)
+                return tomltext.remove_checkpoint(_text(data, path), edit.checkpoint).encode()
+            case ManifestEdit():
+                if edit.key in _FIXED_KEYS:
+                    raise EditError(
+                        "a proposal may not set this key",
+                        where=unit,
+                        remedy="The version rises when changes are applied.",
+                    )
+                return tomltext.edit_manifest(_text(data, path), edit.key, edit.value, edit.was).encode()
+        raise AssertionError(edit)
 
 
-def _replace(files: Files, edit: TextEdit) -> bytes:
+def _replace(data: bytes | None, edit: TextEdit) -> bytes:
     _allowed(edit.path, (*_TEXT, *_TEXT_FOLDERS))
-    if edit.path not in files:
-        raise EditError("there is no such file in the package", where=edit.path)
-    text = files[edit.path].decode()
+    text = _text(data, edit.path)
     places = _places(text, edit.find)
     if len(places) == 1:
         return text.replace(edit.find, edit.replace, 1).encode()
@@ -305,10 +423,10 @@ def _nearest_lines(text: str, find: str) -> str:
     return "Nearest: " + "; ".join(f"line {lines.index(line) + 1}: {line!r}" for line in near) + "."
 
 
-def _toml(files: Files, path: str) -> str:
-    if path not in files:
+def _text(data: bytes | None, path: str) -> str:
+    if data is None:
         raise EditError("there is no such file in the package", where=path)
-    return files[path].decode()
+    return data.decode()
 
 
 def _expect(present: str, was: str, where: str) -> None:

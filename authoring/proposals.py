@@ -21,12 +21,11 @@ from authoring.edits import (
     CheckpointEdit,
     Edit,
     Files,
+    Package,
     ResourceEdit,
     TextEdit,
-    apply,
-    change_id,
+    identity,
     path_of,
-    unit_hash,
     unit_of,
 )
 from authoring.jsontext import EditError
@@ -102,10 +101,14 @@ class CompositionError(EditError):
 
 def compose(files: Files, edits: Iterable[tuple[int, Edit]]) -> dict[str, bytes]:
     """The package after edits, (number, edit) each, in order. Raises CompositionError naming each that fails."""
-    after, failures = dict(files), list[Failure]()
+    return _composed(Package(files), edits).files()
+
+
+def _composed(after: Package, edits: Iterable[tuple[int, Edit]]) -> Package:
+    failures = list[Failure]()
     for number, edit in edits:
         try:
-            after = apply(after, edit)
+            after = after.apply(edit)
         except EditError as fault:
             failures.append(Failure(number, edit, str(fault)))
     if failures:
@@ -119,30 +122,31 @@ def prepare(files: Files, proposal: Proposal, *, rejected: frozenset[str] = froz
     Raises CompositionError for edits that do not apply, stand twice, or were rejected before.
     """
     edits = [one.edit for one in proposal.edits]
-    after = compose(files, enumerate(edits, 1))
-    alone = [_applies(files, edit) for edit in edits]
-    groups = _groups(files, edits, alone)
-    ids: list[str] = []
+    package = Package(files)
+    after = _composed(package, enumerate(edits, 1))
+    alone = [_applied(package, edit) for edit in edits]
+    groups = _groups(package, edits, alone)
+    ids: set[str] = set()
     failures: list[Failure] = []
     refs: list[ChangeRef] = []
-    so_far = dict(files)
+    so_far = package
     for number, (one, stands_alone) in enumerate(zip(proposal.edits, alone, strict=True), 1):
-        base = files if stands_alone is not None else so_far
-        result = stands_alone if stands_alone is not None else apply(so_far, one.edit)
-        so_far = apply(so_far, one.edit)
-        id = change_id(one.edit, base)
+        base = package if stands_alone is not None else so_far
+        so_far = so_far.apply(one.edit)
+        result = stands_alone if stands_alone is not None else so_far
+        id = identity(one.edit, base, result)
         if id in ids:
             failures.append(Failure(number, one.edit, "the same change stands in this proposal twice"))
         if id in rejected:
             failures.append(Failure(number, one.edit, "this change was rejected before and is not proposed again"))
-        ids.append(id)
+        ids.add(id)
         unit = unit_of(one.edit)
         refs.append(
             ChangeRef(
                 change=id,
                 unit=unit,
-                base=unit_hash(base, unit),
-                result=unit_hash(result, unit),
+                base=base.unit_hash(unit),
+                result=result.unit_hash(unit),
                 group=groups[number - 1],
                 findings=one.findings,
                 made_by_hand=proposal.by_hand,
@@ -150,23 +154,23 @@ def prepare(files: Files, proposal: Proposal, *, rejected: frozenset[str] = froz
         )
     if failures:
         raise CompositionError(failures)
-    weakens = _weakens(files, proposal, refs)
+    weakens = _weakens(package, proposal, refs)
     return Prepared(
         proposal,
         tuple(ref.model_copy(update={"weakens_safety": ref.change in weakens}) for ref in refs),
-        after,
+        after.files(),
         weakens,
     )
 
 
-def _applies(files: Files, edit: Edit) -> dict[str, bytes] | None:
+def _applied(package: Package, edit: Edit) -> Package | None:
     try:
-        return apply(files, edit)
+        return package.apply(edit)
     except EditError:
         return None
 
 
-def _groups(files: Files, edits: Sequence[Edit], alone: Sequence[dict[str, bytes] | None]) -> list[str]:
+def _groups(package: Package, edits: Sequence[Edit], alone: Sequence[Package | None]) -> list[str]:
     """A group's name for each edit ("" = stands by itself): edits that need each other are decided as one."""
     parent = list(range(len(edits)))
 
@@ -175,16 +179,25 @@ def _groups(files: Files, edits: Sequence[Edit], alone: Sequence[dict[str, bytes
             one = parent[one]
         return one
 
+    units = [unit_of(edit) for edit in edits]
+    introduced = [_introduced(edit) for edit in edits]
+    words = [_words(edit) for edit in edits] if any(introduced) else []
     for later, edit in enumerate(edits):
         if alone[later] is None:
             needed = [n for n in range(later) if path_of(edits[n]) == path_of(edit)] or list(range(later))
-            # The shortest tail of earlier edits after which it applies; all of them where no single one suffices.
-            enough = next((n for n in reversed(needed) if _applies_after(files, edits[n], edit)), None)
+            # The nearest earlier edit after which it applies; all of them where no single one suffices.
+            enough = next(
+                (n for n in reversed(needed) if (one := alone[n]) is not None and _applied(one, edit) is not None), None
+            )
             for n in [enough] if enough is not None else needed:
                 parent[root(n)] = root(later)
         for earlier in range(later):
-            same_part = unit_of(edits[earlier]) == unit_of(edit) and not isinstance(edit, TextEdit)
-            if same_part or _mentions(edit, edits[earlier]) or _mentions(edits[earlier], edit):
+            same_part = units[earlier] == units[later] and not isinstance(edit, TextEdit)
+            if same_part or any(
+                _mentions(words[one], introduced[other])
+                for one, other in ((earlier, later), (later, earlier))
+                if introduced[other]
+            ):
                 parent[root(earlier)] = root(later)
     sizes: dict[int, int] = {}
     for n in range(len(edits)):
@@ -192,18 +205,9 @@ def _groups(files: Files, edits: Sequence[Edit], alone: Sequence[dict[str, bytes
     return [f"g{root(n) + 1}" if sizes[root(n)] > 1 else "" for n in range(len(edits))]
 
 
-def _applies_after(files: Files, first: Edit, second: Edit) -> bool:
-    after = _applies(files, first)
-    return after is not None and _applies(after, second) is not None
-
-
-def _mentions(edit: Edit, other: Edit) -> bool:
-    """Whether an edit speaks of what the other one brings in: a resource, a checkpoint, a file, a function."""
-    new = _introduced(other)
-    if not new:
-        return False
-    text = _words(edit)
-    return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", text) for name in new)
+def _mentions(text: str, names: Sequence[str]) -> bool:
+    """Whether an edit speaks of what another one brings in: a resource, a checkpoint's example, a file, a function."""
+    return any(name in text and re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])", text) for name in names)
 
 
 def _introduced(edit: Edit) -> tuple[str, ...]:
@@ -235,9 +239,9 @@ def _words(edit: Edit) -> str:
     return ""
 
 
-def _weakens(files: Files, proposal: Proposal, refs: Sequence[ChangeRef]) -> dict[str, tuple[str, ...]]:
+def _weakens(package: Package, proposal: Proposal, refs: Sequence[ChangeRef]) -> dict[str, tuple[str, ...]]:
     """Which changes make a safety checkpoint weaker: each is asked alone, after the group members before it."""
-    before = load(files, where=proposal.task)
+    before = load(package.files(), where=proposal.task)
     if not any(checkpoint.is_safety for checkpoint in before.checkpoints):
         return {}
     found: dict[str, tuple[str, ...]] = {}
@@ -245,9 +249,9 @@ def _weakens(files: Files, proposal: Proposal, refs: Sequence[ChangeRef]) -> dic
         if path_of(one.edit) not in ("checkpoints.toml", "checkpoints.py"):
             continue
         members = [n for n in range(number) if ref.group and refs[n].group == ref.group]
-        after = compose(files, [(n + 1, proposal.edits[n].edit) for n in [*members, number]])
+        after = _composed(package, [(n + 1, proposal.edits[n].edit) for n in [*members, number]])
         try:
-            now = load(after, where=proposal.task)
+            now = load(after.files(), where=proposal.task)
         except Exception:  # noqa: BLE001 (whatever makes it unreadable, it is not shown to be as strict as before)
             found[ref.change] = ("the checkpoints cannot be read with this change alone",)
             continue

@@ -172,6 +172,11 @@ class StateDb:
             for s, person, task_, round_, kind, events, at, opened in rows
         ]
 
+    def unopened(self, task: str) -> bool:
+        """Whether a sealed submission of this task is not in the repository yet, as far as is noted here."""
+        with self.connect() as db:
+            return db.execute("SELECT 1 FROM sealed WHERE task=? AND opened=0 LIMIT 1", (task,)).fetchone() is not None
+
     def mark_opened(self, submissions: Sequence[str]) -> None:
         """Note that these are in the repository now. They stay here as well: a lost judgement cannot be asked again."""
         with self.connect(write=True) as db:

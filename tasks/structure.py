@@ -20,7 +20,7 @@ REQUIRED = ("task.toml", "instruction.md")
 _FIXED = (*REQUIRED, "checkpoints.toml", "checkpoints.py", "CHANGELOG.md", "reviews/events.ndjson")
 _CHART = re.compile(r"^chart/([A-Z][A-Za-z]{1,63})\.ndjson$")
 _EXAMPLE = re.compile(r"^examples/[A-Za-z0-9][A-Za-z0-9._-]*\.(?:json|md|txt)$")
-_PROPOSAL = re.compile(r"^reviews/proposals/[A-Za-z0-9][A-Za-z0-9._-]*\.json$")
+_REVIEWS = re.compile(r"^reviews/(?:proposals/[A-Za-z0-9][A-Za-z0-9._-]*|releases/[0-9]+)\.json$")
 _SOLUTION = re.compile(r"^solution/([^/]+)/([A-Za-z0-9][A-Za-z0-9._-]*)$")
 
 
@@ -101,7 +101,7 @@ def _listing_faults(files: Mapping[str, bytes]) -> Iterator[Fault]:
         solution = _SOLUTION.match(path)
         if solution and not PLAN_NAME.match(solution[1]):
             yield Fault(path, f"{shown(solution[1])} is no name for a plan; use small letters, digits and hyphens")
-        elif not (path in _FIXED or solution or _CHART.match(path) or _EXAMPLE.match(path) or _PROPOSAL.match(path)):
+        elif not (path in _FIXED or solution or any(one.match(path) for one in (_CHART, _EXAMPLE, _REVIEWS))):
             yield Fault(path, "the file does not belong in a package; remove it (docs/task-package.md lists the files)")
 
 
@@ -169,7 +169,7 @@ def _plan_files(files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
 def _plain_faults(files: Mapping[str, bytes]) -> Iterator[Fault]:
     """Files that only have to be readable here: examples, and what reviewing left."""
     for path in sorted(files):
-        if not (_EXAMPLE.match(path) or path == "reviews/events.ndjson" or _PROPOSAL.match(path)):
+        if not (_EXAMPLE.match(path) or path == "reviews/events.ndjson" or _REVIEWS.match(path)):
             continue
         try:
             content = text(files[path], path)

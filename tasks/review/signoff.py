@@ -28,24 +28,31 @@ class Turn:
     detail: str = ""
 
 
-def requirements(state: ReviewState, *, release_faults: Sequence[str] = ()) -> tuple[Requirement, ...]:
+def requirements(
+    state: ReviewState, *, release_faults: Sequence[str] = (), reviewers: int = 2
+) -> tuple[Requirement, ...]:
     """Everything that sign-off asks for, met and unmet, in the order that one would work through it.
 
-    `release_faults`: what the package itself still lacks (Task.missing_for_release).
+    `release_faults`: what the package itself still lacks (Task.missing_for_release). `reviewers`: how many must judge.
     """
     waiting = [person for person in state.round_reviewers if person not in state.submitted]
+    # Somebody assigned after the last round decides and signs as well, so they have to have judged the task.
+    judged = {person for (_, person), review in state.reviews.items() if review.submitted}
+    unheard = [person for person in state.reviewers if person not in judged and person not in waiting]
     undecided = _with(state, "undecided")
     split, blocked, accepted = _with(state, "split"), _with(state, "blocked"), _with(state, "accepted")
     on_task = [veto for veto in state.vetoes if not veto.change]
     gate = state.gate
     return (
         Requirement(
-            "reviewers", "Two reviewers are assigned", len(state.reviewers) >= 2,
+            "reviewers", f"{reviewers} reviewers are assigned", len(state.reviewers) >= reviewers,
             "The lead assigns reviewers who cover the task's group.",
         ),
         Requirement(
-            "reviews", "Everybody who was asked has submitted a review", bool(state.round) and not waiting,
-            f"Waiting for: {', '.join(waiting)}." if waiting else "The lead opens a round.",
+            "reviews", "Everybody who decides has submitted a review",
+            bool(state.round) and not waiting and not unheard,
+            f"Waiting for: {', '.join(waiting)}." if waiting
+            else f"The lead opens a round for {', '.join(unheard) or 'the reviewers'}.",
         ),
         Requirement(
             "findings", "No finding is open", not state.open_findings,
@@ -81,9 +88,10 @@ def requirements(state: ReviewState, *, release_faults: Sequence[str] = ()) -> t
     )  # fmt: skip
 
 
-def may_sign(state: ReviewState, *, release_faults: Sequence[str] = ()) -> tuple[Requirement, ...]:
+def may_sign(state: ReviewState, *, release_faults: Sequence[str] = (), reviewers: int = 2) -> tuple[Requirement, ...]:
     """The unmet requirements; empty when the task may be signed."""
-    return tuple(one for one in requirements(state, release_faults=release_faults) if not one.met)
+    found = requirements(state, release_faults=release_faults, reviewers=reviewers)
+    return tuple(one for one in found if not one.met)
 
 
 def turns(state: ReviewState) -> tuple[Turn, ...]:

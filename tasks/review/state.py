@@ -191,7 +191,7 @@ class _Folding:
         self.adjudications: dict[str, Adjudicated] = {}
         self.applied: set[str] = set()
         self.units: dict[str, str] = {}  # unit -> hash of its bytes, as far as events tell
-        self.replaced_at: int = 0  # proposals before this many were made on a package that was replaced whole
+        self.replaced: set[str] = set()  # changes that were proposed on a package that was replaced whole
         self.order: list[str] = []
         self.vetoes: list[Veto] = []
         self.gate: GateRan | None = None
@@ -206,7 +206,7 @@ class _Folding:
             case Imported():
                 self._new_package(event.package)
                 self.makers |= set(event.makers)
-                self.replaced_at = len(self.order)
+                self.replaced = set(self.order)
             case Assigned():
                 self.assigned[event.person] = event.as_role
             case Unassigned():
@@ -226,9 +226,7 @@ class _Folding:
                 self._end(event.finding, "dismissed", event.reason)
             case Proposed():
                 for ref in event.changes:
-                    if ref.change not in self.refs:
-                        self.order.append(ref.change)
-                    self.refs[ref.change] = (ref, event)
+                    self._put_up(ref, event)
             case GateRan():
                 self.gate = event
             case Decided():
@@ -250,6 +248,18 @@ class _Folding:
                 self.releases.append(event)
             case DefectReported():
                 self.defects.append(event)
+
+    def _put_up(self, ref: ChangeRef, event: Proposed) -> None:
+        if ref.change in self.refs:
+            # Put up again, for instance after it was applied and taken back: it is decided anew; a veto still stands.
+            self.order.remove(ref.change)
+            self.applied.discard(ref.change)
+            self.replaced.discard(ref.change)
+            self.decisions.pop(ref.change, None)
+            self.adjudications.pop(ref.change, None)
+            self.units.pop(ref.unit, None)
+        self.order.append(ref.change)
+        self.refs[ref.change] = (ref, event)
 
     def _new_package(self, package: str) -> None:
         if package != self.package:
@@ -300,9 +310,10 @@ class _Folding:
             self.findings[finding] = FindingState(state.finding, state.by, state.round, end, why)
 
     def state(self) -> ReviewState:
-        changes = {id: self._change(id, place) for place, id in enumerate(self.order)}
-        _decide_groups(changes)
+        changes = {id: self._change(id) for id in self.order}
+        # A change that fell with its group was not rejected itself: it may come again without what it needed.
         rejected = frozenset(id for id, change in changes.items() if change.status == "rejected")
+        _decide_groups(changes)
         return ReviewState(
             task=self.task,
             round=self.round,
@@ -329,7 +340,7 @@ class _Folding:
             submissions=frozenset(self.submissions),
         )
 
-    def _change(self, id: str, place: int) -> ChangeState:
+    def _change(self, id: str) -> ChangeState:
         ref, proposed = self.refs[id]
         over_these_bytes: dict[str, Decided] = {}
         outdated: list[Decided] = []
@@ -344,7 +355,7 @@ class _Folding:
         # Nobody decides on a change that they made by hand.
         must = [person for person in self._deciders() if not (ref.made_by_hand and person == proposed.made_by)]
         waiting = tuple(p for p in must if p not in over_these_bytes or over_these_bytes[p].decision == "discuss")
-        status = self._status(id, ref, place, {p: over_these_bytes[p] for p in must if p in over_these_bytes}, waiting)
+        status = self._status(id, ref, {p: over_these_bytes[p] for p in must if p in over_these_bytes}, waiting)
         if status == "split" and adjudicated:
             status = "accepted" if adjudicated.decision == "approve" else "rejected"
         return ChangeState(
@@ -356,7 +367,7 @@ class _Folding:
         return [person for person, role in self.assigned.items() if role != "adjudicator"]
 
     def _status(
-        self, id: str, ref: ChangeRef, place: int, decisions: Mapping[str, Decided], waiting: tuple[str, ...]
+        self, id: str, ref: ChangeRef, decisions: Mapping[str, Decided], waiting: tuple[str, ...]
     ) -> ChangeStatus:
         if id in self.applied:
             return "applied"
@@ -364,7 +375,7 @@ class _Folding:
         done = bool(words) and not waiting
         if done and all(word == "reject" for word in words):
             return "rejected"
-        if place < self.replaced_at or self.units.get(ref.unit, ref.base) != ref.base:
+        if id in self.replaced or self.units.get(ref.unit, ref.base) != ref.base:
             return "outdated"
         if self._vetoed(id):
             return "blocked"
@@ -378,7 +389,7 @@ class _Folding:
 
 def _decide_groups(changes: dict[str, ChangeState]) -> None:
     """Dependent changes stand or fall together: a group is as far as its least decided member."""
-    order: tuple[ChangeStatus, ...] = ("blocked", "split", "undecided", "rejected", "accepted")
+    order: tuple[ChangeStatus, ...] = ("blocked", "undecided", "split", "rejected", "accepted")
     groups: dict[tuple[str, str], list[str]] = {}
     for id, change in changes.items():
         if change.ref.group:
