@@ -29,7 +29,7 @@ def calls(task: Task) -> list[object]:
     first = read(task, 1, "Observation/o-creatinine").model_copy(
         update={"tool": "fhir_medication_request_create", "writes": (1,)}
     )
-    return [first, read(task, 2, "Observation/o-creatinine", "DocumentReference/n-1", shown=400)]
+    return [first, read(task, 2, "Observation/o-creatinine", "DocumentReference/n-1", shown=700)]
 
 
 def test_from_disk_equals_live_without_the_time(tiny_task: Task, tmp_path: Path) -> None:
