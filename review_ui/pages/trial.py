@@ -20,6 +20,8 @@ from tasks.stored import StoredTrial
 from tasks.trials import CallCite, Outcome, QuoteCite, ToolCall, TrialOutcome, Verdict
 
 PAGE = 40
+#: Orders in view before the rest is folded.
+FIRST = 12
 ALL, CUT, WRITES, EVIDENCE = "All", "Cut results", "Writes", "Evidence"
 OUTCOMES = {
     Outcome.finished: "Finished by itself",
@@ -280,13 +282,13 @@ def orders(trial: StoredTrial, task: Task | None, lines: Sequence[OrderLine], re
     frame.show(theme.section("Orders it wrote", "in the record, from the ledger"))
     deciding = result.deciding if result else {}
     cited = steps.claims(deciding.values(), lines)
-    rows = [order_row(trial, line, cited.get(line.write.reference, [])) for line in lines[:40]]
+    rows = [order_row(trial, line, cited.get(line.write.reference, [])) for line in lines[:FIRST]]
     frame.show(
         tag("div", join(rows), cls="rows") if rows else tag("p", "It wrote nothing into the record.", cls="empty")
     )
-    if len(lines) > 40:
-        with st.expander(f"{len(lines) - 40:,} more orders", key="moreorders"):
-            frame.show(tag("div", join(order_row(trial, line, []) for line in lines[40:400]), cls="rows"))
+    if len(lines) > FIRST:
+        with st.expander(f"{len(lines) - FIRST:,} more orders", key="moreorders"):
+            frame.show(tag("div", join(order_row(trial, line, []) for line in lines[FIRST:400]), cls="rows"))
     if task is None:
         return
     missing = steps.not_done(task.checkpoints, deciding)
