@@ -77,9 +77,9 @@ class Trigger:
 
 #: Words of a condition that do not say what it is about.
 _SMALL = frozenset(
-    ("a", "an", "the", "is", "of", "or", "and", "to", "if", "when", "once", "in", "on", "at", "than", "with", "for", "any",
-     "level", "levels", "serum", "rises", "rise", "above", "below", "over", "under", "greater", "less", "more", "falls",
-     "mmol", "mg", "dl", "meq", "l")
+    ("a", "an", "the", "is", "of", "or", "and", "to", "if", "when", "once", "in", "on", "at", "than", "with", "for",
+     "any", "level", "levels", "serum", "rises", "rise", "above", "below", "over", "under", "greater", "less", "more",
+     "falls", "mmol", "mg", "dl", "meq", "l")
 )  # fmt: skip
 
 

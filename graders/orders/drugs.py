@@ -144,7 +144,7 @@ def mentions(text: str, *, prose: bool = False) -> list[Mention]:
 
 
 def name_spans(text: str) -> list[tuple[int, int]]:
-    """[start, end) of every drug name alone, without strengths between the parts of a combination; "elemental" stays."""
+    """[start, end) of every drug name alone, without the strengths between parts of a combination."""
     words = list(_WORDS.finditer(text))
     index = _index()
     found: list[tuple[int, int]] = []
@@ -186,7 +186,11 @@ def of_code(system: str, code: str) -> Drug | None:
 
 @cache
 def _codes() -> dict[str, Drug]:
-    return {row["rxnorm"]: Drug((row["name"],)) for row in tables.rows("ingredients") if row.get("rxnorm")}
+    found = {row["rxnorm"]: Drug((row["name"],)) for row in tables.rows("ingredients") if row.get("rxnorm")}
+    for row in tables.rows("combinations"):
+        if row.get("rxnorm"):
+            found[row["rxnorm"]] = Drug(tuple(row["components"]))
+    return found
 
 
 def release_in(text: str, *, name: bool) -> Release | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from graders.orders import authority as who
 from graders.orders import conditions, doses, drugs, reading, replacing, services
@@ -14,9 +14,11 @@ from graders.orders.authority import Authority
 from graders.orders.matching import IDENTITY, Mismatch, mismatches
 from graders.orders.reading import Candidate
 from tasks.declarations import Checkpoint, MustNotRow, OrderRow
-from tasks.fhir.chart import Records
 from tasks.fhir.resources import Resource
 from tasks.trials import QuoteCite, ResourceCite
+
+if TYPE_CHECKING:
+    from tasks.fhir.chart import Records
 
 #: What an order may fail on and still be a second live order of the same thing (field/orders.md, `count`).
 _NEAR = frozenset({"dose", "daily", "frequency", "status", "patient", "contradiction", "steps", "taper"})

@@ -723,7 +723,7 @@ def _of_sentence(sentence: Sentence, following: Sentence | None, now: datetime) 
     for one in (*referrals, *procedures):
         yield Candidate(
             "", "", "stated", mood=_list_mood(sentence, one.start, one.end, next_after(one.end)),
-            referrals=(one.name,) if one in referrals else (), 
+            referrals=(one.name,) if one in referrals else (),
             words=text[one.start : one.end] if one in procedures else text,
             urgency=urgency, spans=_spans_for(text, one.start, one.end, starts, now),
         )  # fmt: skip

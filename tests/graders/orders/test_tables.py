@@ -115,15 +115,18 @@ def test_a_new_row_needs_no_other_file(tmp_path: Path, monkeypatch: pytest.Monke
 def test_rxnorm_codes_agree_with_the_coded_orders_of_a_public_record(shared_data: Path) -> None:
     import gzip
 
+    # That record codes alendronate with the code of cyclophosphamide.
+    wrong = {"3002"}
     checked = 0
     with gzip.open(shared_data / "fhir-clinosim" / "MedicationRequest.ndjson.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             for coding in json.loads(line)["medicationCodeableConcept"].get("coding", []):
                 drug = drugs.of_code(coding["system"], coding["code"])
                 named = drugs.mentions(normal(coding.get("display", "")))
-                if drug is not None and len(named) >= 1 and not named[0].drug.is_combination:
-                    checked += 1
-                    assert drugs.names_same(drug, named[0].drug), coding
+                if drug is None or coding["code"] in wrong or not named or named[0].drug.is_combination:
+                    continue
+                checked += 1
+                assert drugs.names_same(drug, named[0].drug), coding
     assert checked > 50
 
 
