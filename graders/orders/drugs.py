@@ -306,6 +306,13 @@ def combination_strengths(components: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(row["strengths"]) if row else ()
 
 
+def named_strength(components: tuple[str, ...], name: str) -> str | None:
+    """The strength that a word in a combination's normalised name stands for (DS), None where none does."""
+    row = _combinations().get(frozenset(components))
+    named: dict[str, str] = row.get("named_strengths", {}) if row else {}
+    return next((dose for word, dose in named.items() if re.search(rf"\b{word}\b", name)), None)
+
+
 def class_mentions(text: str) -> Iterator[tuple[int, int, str]]:
     """(start, end, class) for every drug class named in a normalised text."""
     for pattern, name in _class_patterns():

@@ -79,12 +79,17 @@ _COUNSEL = re.compile(
     r"|send|increase|decrease|reduce|switch(?:ing)?(?: [\w/-]+){0,6} to|chang(?:e"
     r"|ing)(?: [\w/-]+){0,6} to|transition(?:ing)?(?: [\w/-]+){0,6} to|convert(?:"
     r" [\w/-]+){0,6} to|replac(?:e|ing) (?:[\w/-]+ ){1,5}with|prescribe|give|schedule"
-    r"|get|draw|advise|use|treat(?:ment)?(?: with)?"
+    r"|get|draw|advise|treat(?:ment)?(?: with)?"
     r"|add|place|arrange|book|measure|monitor|request|resume|restart|continue|take"
     r"|administer|proceed with|pursue|perform|evaluate (?:with|by)|admit|consult"
     r"|prefer|need(?:s|ed)?|require[sd]?|follow(?:-up)? with|please|plan:?|titrate"
     r"|should (?:have|receive|get|undergo|be (?:on|started on|given|seen by|evaluated"
     r" by|treated with))|would (?:start|use|order|check|obtain|recommend|favou?r))\b"
+)
+#: "use" as advice, not as a noun ("NSAID use").
+_USE = re.compile(
+    r"(?:^|[.;:,\n(]|\b(?:please|would|should|to|and|then|or|can|recommend\w*|plan))\s*(?:[-*\d.)\s]*)\buse\b"
+    r"|\b(?:ok|okay|fine|safe|reasonable) to (?:use|take|give|continue|start)\b"
 )
 _WEIGH = re.compile(
     r"\b(?:consider(?:ing|ed|ation)?(?: of)?|could|may(?: be)?|might|options?"
@@ -267,7 +272,7 @@ def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -
 def _governor(before: str) -> Mood | None:
     """The mood of the last governing word before the thing."""
     best: tuple[int, int, Mood] | None = None
-    for pattern, value in ((_TOLD, "mentioned"), (_WEIGH, "considered"), (_COUNSEL, "recommended"), (_DENY, "denied")):
+    for pattern, value in ((_TOLD, "mentioned"), (_WEIGH, "considered"), (_COUNSEL, "recommended"), (_USE, "recommended"), (_DENY, "denied")):
         for match in pattern.finditer(before):
             # Of two words that end at one place the longer reading rules ("do not start" over "start").
             key = (match.end(), -match.start())

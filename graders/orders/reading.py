@@ -143,12 +143,13 @@ def _medication(ref: str, body: Mapping[str, Any], now: datetime, conditions: Ma
     names = concept_texts(concept)
     problems: list[str] = []
     drug = _ordered_drug(names, _codings(concept), problems)
-    directions = []
+    directions_by_dosage: list[list[str]] = []
     for dosage in dosages:
         told = [str(dosage.get("text") or ""), str(dosage.get("patientInstruction") or "")]
         told += [str((dosage.get("timing") or {}).get("code", {}).get("text") or "")]
         told += [text for extra in dosage.get("additionalInstruction") or () for text in concept_texts(extra)]
-        directions += [text for text in dict.fromkeys(told) if text]
+        directions_by_dosage.append([text for text in dict.fromkeys(told) if text])
+    directions = _joined_directions(directions_by_dosage)
     notes = _notes(body)
     fields = [regimen.read_fields(dosage, now) for dosage in dosages]
     supply = None
@@ -216,6 +217,15 @@ def _ordered_drug(names: Sequence[str], codings: Sequence[tuple[str, str]], prob
             problems.append(f"code and text contradict each other: {first.name} and {other.name}")
             break
     return first
+
+
+def _joined_directions(by_dosage: Sequence[Sequence[str]]) -> list[str]:
+    """Several dosage instructions as one text: steps where one of them has its days, else the doses of one day."""
+    if len(by_dosage) < 2 or not all(by_dosage):
+        return [text for told in by_dosage for text in told]
+    texts = [" ".join(told) for told in by_dosage]
+    stepped = any(re.search(r"\bthen\b|\bfor \d|\bx ?\d+ ?(?:d|w)|\b(?:days?|weeks?) \d", normal(text)) for text in texts)
+    return [(" then " if stepped else " + ").join(texts)]
 
 
 def _specificity(drug: Drug) -> int:

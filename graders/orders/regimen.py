@@ -127,6 +127,9 @@ def read_fields(dosage: Mapping[str, Any], now: datetime) -> Fields:
         prn = True
     route = dosage.get("route") or {}
     routes = [found for text in _said(route) for found in sig.routes_in(normal(text))]
+    for coding in route.get("coding") or ():
+        if (code := str(coding.get("code", ""))).isalpha():
+            routes += sig.routes_in(normal(code))
     known = sig.route_codes()
     routes += [known[code] for coding in route.get("coding") or () if (code := str(coding.get("code", ""))) in known]
     duration, start = _bounds(repeat, now)
@@ -204,7 +207,14 @@ def build(
     name_sigs = [sig.read(text, now, parts=size) for text in dict.fromkeys(names)]
     sigs = [sig.read(text, now, parts=size) for text in dict.fromkeys(directions) if text.strip()]
     notes = [sig.read(text, now, parts=size) for text in remarks]
+    names = list(names)
     strengths, ratios = _strengths(name_sigs, size, drug)
+    if not strengths and size > 1:
+        strengths = [
+            dose
+            for name in names
+            if (told := drugs.named_strength(drug.components, normal(name))) and (dose := doses.read_dose(told))
+        ][:1]
     worded = [one for one in name_sigs if one.has_times] + sigs
     said = [
         _stages(one, strengths, ratios + [s.ratio for s in worded if s.ratio], now, problems, drug) for one in worded
@@ -334,6 +344,9 @@ def _given(
             factor = ratio[0].low / ratio[1].low
             ways.insert(0, (Amount(dose[0].low * factor, dose[0].high * factor, ratio[0].dimension),))
             break
+    if dose and dose[0].dimension == "puff" and len(drug.components) > 1 and strength and len(strength) > 1:
+        puffs = dose[0]
+        ways.insert(0, tuple(replace(a, low=a.low * puffs.low, high=a.high * puffs.high) for a in strength))
     frequency = part.frequency
     if part.divided:
         named = [one for one in frequency if one.kind == "hours" or (one.kind == "per_day" and one.n > 1)]
@@ -499,6 +512,11 @@ def _several_fields(
             else [Stage(tuple(given))]
         )
         worded = {way for stage in stages for one in stage.given for way in one.dose}
+        if worded and len([one for stage in stages for one in stage.given]) == len(given):
+            agree = all(any(equal_dose(one.dose, [way], drug) for way in worded) for one in given)
+            if not agree:
+                problems.append("the dose fields and the text contradict each other")
+            return stages
         if worded and not any(equal_dose(one.dose, [way], drug) for one in given for way in worded):
             problems.append("the dose fields and the text contradict each other")
         return fielded

@@ -205,6 +205,8 @@ _DIVIDED = re.compile(
     r" times daily)"
 )
 _PATCH_RATE = re.compile(rf"{_NUM}\s*(?:{_UNIT})\s*(?:/|per)\s*(?:day|24 ?h(?:ou)?rs?|24h|hour|hr|h)\b")
+#: The strength of a combination's puff stays a strength of two parts: "160-4.5 mcg/actuation".
+_PER_PUFF = re.compile(r"(?<=mcg)\s*/\s*(?:actuat(?:ion)?|puff|inhalation|dose|blister)\b")
 _FORM_ROUTES = (
     (
         re.compile(
@@ -283,6 +285,8 @@ def read(text: str, now: datetime, *, parts: int = 1) -> Sig:
     for pattern in _MASKS:
         for match in pattern.finditer(t):
             t = blank(t, match.start(), match.end())
+    if parts > 1:
+        t = _PER_PUFF.sub(lambda m: " " * len(m[0]), t)
     ratio, t = _take_ratio(t)
     alternatives = ""
     frequency_alternatives = any(one.alternatives for one in frequencies.find(t))
