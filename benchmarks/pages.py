@@ -286,7 +286,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--folder", type=Path, help="keep the data here, and use it again where it is there")
     parser.add_argument("--json", type=Path, help="write the figures here")
-    given = parser.parse_args()
+    given, _ = parser.parse_known_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="bench-pages-"))
     workspace = folder / "workspace"
     if not (workspace / "runs" / "bench").is_dir():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tasks.catalog import resource_counts
 from tasks.errors import WorkbenchError
 from tasks.package import FolderSource, Task
 
@@ -32,11 +34,16 @@ class TaskRow:
 def fingerprint(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """(path, size, time of change in ns) of every file of a package: changes whenever the package may have changed."""
     found = []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            stat = path.stat()
-            found.append((str(path.relative_to(folder)), stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
+    stack = [str(folder)]
+    while stack:
+        with os.scandir(stack.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    stack.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    state = entry.stat(follow_symlinks=False)
+                    found.append((entry.path, state.st_size, state.st_mtime_ns))
+    return tuple(sorted(found))
 
 
 def row(task: Task) -> TaskRow:
@@ -53,7 +60,7 @@ def row(task: Task) -> TaskRow:
         minutes=meta.estimated_minutes,
         checkpoints=len(task.checkpoints),
         critical=sum(checkpoint.criticality == "critical" for checkpoint in task.checkpoints),
-        resources=sum(sum(1 for line in data.split(b"\n") if line.strip()) for data in task.chart_files.values()),
+        resources=sum(resource_counts(task).values()),
         draft=task.is_draft,
     )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
+import altair as alt
 import streamlit as st
 
 from review_ui import charts, frame, prose, theme
@@ -15,7 +18,7 @@ from review_ui.chartview.medications import Medication
 from review_ui.chartview.notes import Note, search
 from review_ui.chartview.problems import Problem
 from review_ui.chartview.words import Line, fields, kinds_words
-from review_ui.markup import Markup, highlighted, join, tag
+from review_ui.markup import Markup, highlighted, join, tag, visible
 
 SPANS: dict[str, int | None] = {"2 years": 24, "5 years": 60, "All": None}
 UNITS: dict[str, System] = {"mg/dL": "conventional", "µmol/L, SI": "SI"}
@@ -24,6 +27,18 @@ PLOTS = 9
 #: Characters of one text that are drawn before the reader asks for all of it.
 LONG = 20_000
 PAGE = 25
+
+
+@st.cache_data(show_spinner=False, max_entries=400)
+def _spec(key: tuple[object, ...], _make: Callable[[], alt.LayerChart]) -> dict[str, Any]:
+    """A plot as Vega-Lite, made once for its key: building and checking one takes longer than drawing it."""
+    return _make().to_dict(validate=False)
+
+
+def plot(view: ChartView, name: str, words: str, make: Callable[[], alt.LayerChart], *key: object) -> None:
+    """Draw a plot of this chart. `key`: what else it depends on; `words`: what it shows, for who cannot see it."""
+    spec = _spec((view.mark, name, shown_theme(), *key), make)
+    st.vega_lite_chart(spec=spec, theme=None, alt=words, width="stretch")
 
 
 def shown_theme() -> str:
@@ -71,11 +86,8 @@ def times(view: ChartView) -> None:
     span = charts.Span.before(view.now, first, SPANS[chosen or "2 years"])
     kind = shown_theme()
     if view.timeline:
-        st.altair_chart(
-            charts.timeline(view.timeline, span, kind),
-            theme=None,
-            alt=f"Timeline: {len(view.timeline)} visits, procedures, images and notes up to the clock",
-        )
+        words = f"Timeline: {len(view.timeline)} visits, procedures, images and notes up to the clock"
+        plot(view, "timeline", words, lambda: charts.timeline(view.timeline, span, kind), span)
     shown = [one for one in view.medications if any(i.end >= span.start for i in one.intervals)]
     if shown:
         legend = [
@@ -89,11 +101,8 @@ def times(view: ChartView) -> None:
             for role, words in legend
         ]
         frame.show(tag("div", join(swatches), cls="legend"))
-        st.altair_chart(
-            charts.medications(shown, span, kind),
-            theme=None,
-            alt="Medications: " + "; ".join(f"{one.name} {one.state}" for one in shown[:40]),
-        )
+        words = "Medications: " + "; ".join(f"{visible(one.name)} {one.state}" for one in shown[:40])
+        plot(view, "medications", words, lambda: charts.medications(shown, span, kind), span)
     elif not view.medications:
         frame.show(tag("p", "The record lists no medication.", cls="empty"))
     earlier = sum(event.when.start < span.start for event in view.timeline)
@@ -203,7 +212,8 @@ def labs(view: ChartView, ring: str = "") -> None:
             frame.show(lab_head(one))
             newest = one.plotted[-1].when.start
             own = span if newest >= span.start else charts.Span.before(view.now, one.plotted[0].when.start, None)
-            st.altair_chart(charts.lab(one, own, shown_theme(), ring), theme=None, alt=charts.lab_words(one, own))
+            draw = partial(charts.lab, one, own, shown_theme(), ring)
+            plot(view, f"{one.name}|{one.unit}|{place}", charts.lab_words(one, own), draw, own, ring)
     if rest:
         with st.expander(f"{len(rest)} other results, latest value of each", key="otherlabs"):
             frame.show(lab_table(rest))

@@ -13,7 +13,7 @@ from typing import Any
 
 import altair as alt
 
-from review_ui.chartview.labs import Series, unit_words
+from review_ui.chartview.labs import Point, Series, unit_words
 from review_ui.chartview.medications import Interval, Medication
 from review_ui.chartview.timeline import LANES, Event
 from review_ui.markup import visible
@@ -246,9 +246,24 @@ def _until(one: Interval) -> str:
     return f"{one.end.day} {one.end:%b %Y}" if one.end_stated else "end not stated"
 
 
+def thinned(points: Sequence[Point], most: int = 240) -> list[Point]:
+    """At most `most` of the points: of each stretch of time the lowest and the highest, so that no peak is lost."""
+    if len(points) <= most:
+        return list(points)
+    size = -(-2 * len(points) // most)
+    kept: list[Point] = []
+    for start in range(0, len(points), size):
+        stretch = range(start, min(start + size, len(points)))
+        ends = {min(stretch, key=lambda n: points[n].value or 0.0), max(stretch, key=lambda n: points[n].value or 0.0)}
+        kept += [points[n] for n in sorted(ends)]
+    return [*kept, points[-1]] if kept[-1] is not points[-1] else kept
+
+
 def lab(series: Series, span: Span, theme: str = "light", ring: str = "") -> alt.LayerChart:
     """One analyte against its range. `ring`: the reference of a point to draw a ring around."""
     inside = [point for point in series.plotted if point.when.start >= span.start]
+    drawn = thinned(inside)
+    drawn += [point for point in inside if point.ref == ring and point not in drawn]
     numbers = [point.value for point in inside if point.value is not None]
     ranged = next((p for p in reversed(series.plotted) if p.low is not None or p.high is not None), None)
     low, high = (ranged.low, ranged.high) if ranged else (None, None)
@@ -266,7 +281,7 @@ def lab(series: Series, span: Span, theme: str = "light", ring: str = "") -> alt
             "on": point.when.with_time(),
             "ring": point.ref == ring,
         }
-        for point in inside
+        for point in drawn
     ]
     y = alt.Y(
         "value:Q",

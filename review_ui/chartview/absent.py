@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 
-from review_ui.chartview.elements import loincs, time_of
 from review_ui.chartview.facts import HEIGHT, WEIGHT, age_at, sex_of
-from review_ui.chartview.labs import ANALYTES, RESULTED
+from review_ui.chartview.labs import ANALYTES, Measurement
 from tasks.fhir.resources import Resource
 
 _ECG = frozenset({"11524-6", "34534-8", "8601-7", "8625-6", "8634-8", "8636-3"})
@@ -31,20 +30,18 @@ def _codes(name: str) -> frozenset[str]:
 
 
 def absent(
-    patient: Resource | None, types: Iterable[str], observations: list[Resource], *, now: datetime, zone: tzinfo
+    patient: Resource | None, types: Iterable[str], results: Iterable[Measurement], *, now: datetime
 ) -> list[Absent]:
     """What is not there at the clock. A laboratory value counts as missing where none is younger than a year."""
     present = set(types)
     measured: set[str] = set()
     recent: set[str] = set()
-    for resource in observations:
-        at = time_of(resource.body, zone)
-        if at is None or at.start > now or resource.body.get("status") not in RESULTED:
+    for one in results:
+        if one.point is None or not one.resulted or one.point.when.start > now:
             continue
-        codes = loincs(resource.body)
-        measured |= codes
-        if at.start >= now - timedelta(days=365):
-            recent |= codes
+        measured |= one.codes
+        if one.point.when.start >= now - timedelta(days=365):
+            recent |= one.codes
     found = []
 
     def kind(name: str, what: str) -> None:

@@ -7,8 +7,8 @@ from datetime import datetime, tzinfo
 from decimal import Decimal
 
 from graders.truths import CODES, Sex, ckd_epi_2021, cockcroft_gault_clearance
-from review_ui.chartview.elements import codings, concept, each, element, loincs, number, plain_number, when
-from review_ui.chartview.labs import RESULTED, Point, point_of, to_unit
+from review_ui.chartview.elements import codings, concept, each, element, number, plain_number, when
+from review_ui.chartview.labs import Analyte, Measurement, Point, to_unit
 from tasks.fhir.resources import Resource
 
 CREATININE = frozenset({*CODES["creatinine"], "14682-9"})
@@ -60,49 +60,47 @@ class Latest:
 
 
 def latest(
-    observations: list[Resource], codes: frozenset[str], unit: str, *, zone: tzinfo, now: datetime, analyte: str = ""
+    found: list[Measurement], codes: frozenset[str], unit: str, *, now: datetime, analyte: str = ""
 ) -> Latest | None:
     """The latest number with one of the LOINC codes, in `unit`; None where there is none that converts."""
-    from review_ui.chartview.labs import Analyte
-
     best: Latest | None = None
-    for resource in observations:
-        if not loincs(resource.body) & codes or resource.body.get("status") not in RESULTED:
+    for one in found:
+        point = one.point
+        if not one.codes & codes or not one.resulted or point is None:
             continue
-        point = point_of(resource, zone)
-        if point is None or point.value is None or point.comparator or point.when.start > now:
+        if point.value is None or point.comparator or point.when.start > now:
             continue
         value = to_unit(Decimal(repr(point.value)), point.unit, unit, Analyte("", (), unit, unit, analyte))
         if value is None:
             continue
         if best is None or (point.when.start, point.ref) > (best.point.when.start, best.point.ref):
-            best = Latest(point, value, resource)
+            best = Latest(point, value, one.resource)
     return best
 
 
 def strip(
-    patient: Resource | None, observations: list[Resource], allergies: list[Resource], *, now: datetime, zone: tzinfo
+    patient: Resource | None, found: list[Measurement], allergies: list[Resource], *, now: datetime, zone: tzinfo
 ) -> list[Fact]:
     """Age and sex, weight, creatinine, eGFR (2021), clearance, pressure and pulse, allergies, all at `now`."""
     age, sex = age_at(patient, now), sex_of(patient)
     refs = (patient.ref,) if patient else ()
     who = ", ".join(filter(None, [str(age) if age is not None else "", str(sex or "")]))
     facts = [Fact("Age, sex", who, "at the clock", refs) if who else missing("Age, sex")]
-    weight = latest(observations, WEIGHT, "kg", zone=zone, now=now)
+    weight = latest(found, WEIGHT, "kg", now=now)
     if weight:
         facts.append(
             Fact("Weight", f"{plain_number(round(weight.value, 1))} kg", str(weight.point.when), (weight.point.ref,))
         )
     else:
         facts.append(missing("Weight"))
-    creatinine = latest(observations, CREATININE, "mg/dL", zone=zone, now=now, analyte="creatinine")
+    creatinine = latest(found, CREATININE, "mg/dL", now=now, analyte="creatinine")
     if creatinine is None:
         facts += [missing("eGFR, CKD-EPI 2021", "no creatinine"), missing("CrCl, Cockcroft-Gault", "no creatinine")]
     else:
         basis = f"creatinine {creatinine.point.written}, {creatinine.point.when}"
         facts.append(_egfr(creatinine, age_at(patient, creatinine.point.when.start), sex, basis))
         facts.append(_clearance(creatinine, weight, age, sex, basis))
-    facts.append(_pressure(observations, now, zone))
+    facts.append(_pressure(found, now, zone))
     facts.append(_allergies(allergies))
     return facts
 
@@ -127,15 +125,14 @@ def _clearance(creatinine: Latest, weight: Latest | None, age: int | None, sex: 
     return Fact(name, f"{value:.0f} mL/min", f"{basis}; actual weight", (creatinine.point.ref, weight.point.ref))
 
 
-def _pressure(observations: list[Resource], now: datetime, zone: tzinfo) -> Fact:
+def _pressure(found: list[Measurement], now: datetime, zone: tzinfo) -> Fact:
     best: tuple[datetime, str, str] | None = None
     singles: dict[str, tuple[datetime, float, str]] = {}
-    for resource in observations:
-        codes = loincs(resource.body)
-        if not codes & (PRESSURE | {SYSTOLIC, DIASTOLIC, PULSE}) or resource.body.get("status") not in RESULTED:
+    for one in found:
+        codes, point, resource = one.codes, one.point, one.resource
+        if not codes & (PRESSURE | {SYSTOLIC, DIASTOLIC, PULSE}) or not one.resulted or point is None:
             continue
-        point = point_of(resource, zone)
-        if point is None or point.when.start > now:
+        if point.when.start > now:
             continue
         if codes & PRESSURE:
             parts = {

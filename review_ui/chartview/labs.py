@@ -102,6 +102,34 @@ class Point:
         return "in" if self.flag == "N" else "unknown"
 
 
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """An Observation read once: its LOINC codes, its categories, its result (None where it has none, or never was)."""
+
+    resource: Resource
+    codes: frozenset[str]
+    kinds: frozenset[str]
+    point: Point | None
+
+    @property
+    def resulted(self) -> bool:
+        """Whether it is a result, and not one still registered or cancelled."""
+        return self.point is not None and self.point.status in RESULTED
+
+
+def measurements(observations: Iterable[Resource], zone: tzinfo) -> list[Measurement]:
+    """Every Observation, read once."""
+    return [
+        Measurement(
+            resource,
+            loincs(resource.body),
+            frozenset(code for _, code, _ in codings(resource.body.get("category"))),
+            point_of(resource, zone),
+        )
+        for resource in observations
+    ]
+
+
 @dataclass(frozen=True)
 class Series:
     """The results of one analyte in one unit, oldest first. `shared`: whether the unit switch changes it."""
@@ -202,14 +230,13 @@ def _converted(point: Point, unit: str, analyte: Analyte) -> Point | None:
     return replace(point, value=value, unit=unit, low=side(point.low), high=side(point.high))
 
 
-def series(observations: Iterable[Resource], *, zone: tzinfo, until: datetime | None, system: System) -> list[Series]:
+def series(found: Iterable[Measurement], *, until: datetime | None, system: System) -> list[Series]:
     """The results at or before `until` as series, in the units of `system`, known analytes first, then by name."""
     groups: dict[tuple[str, str], tuple[Analyte | None, list[Point]]] = {}
-    for resource in observations:
-        point = point_of(resource, zone)
+    for one in found:
+        point, codes = one.point, one.codes
         if point is None or (until is not None and point.when.start > until):
             continue
-        codes = loincs(resource.body)
         analyte = next((_BY_CODE[code] for code in sorted(codes) if code in _BY_CODE), None)
         if analyte is not None:
             wanted = analyte.si if system == "SI" else analyte.conventional
@@ -217,7 +244,7 @@ def series(observations: Iterable[Resource], *, zone: tzinfo, until: datetime | 
             if converted is not None:
                 groups.setdefault((analyte.name, wanted), (analyte, []))[1].append(converted)
                 continue
-        name = analyte.name if analyte else concept(resource.body.get("code")) or "No name"
+        name = analyte.name if analyte else concept(one.resource.body.get("code")) or "No name"
         # Without a known analyte the code tells series apart, and the unit: numbers of two units share no axis.
         key = f"{sorted(codes)[0] if codes else ''}|{name}"
         groups.setdefault((key, point.unit), (None, []))[1].append(point)

@@ -10,6 +10,7 @@ from review_ui.markup import Markup, tag
 
 ALL_SPECIALTIES = "All specialties"
 ALL_WORKFLOWS = "All workflows"
+PAGE = 20
 
 
 def counted(n: int, one: str, many: str = "") -> str:
@@ -123,11 +124,15 @@ def home() -> None:
             )
         )
         st.container(width=88)
-    for row in shown:
+    pages = max(1, -(-len(shown) // PAGE))
+    given = frame.asked("page")
+    at = min(pages, max(1, int(given) if given.isdecimal() else 1))
+    for row in shown[(at - 1) * PAGE : at * PAGE]:
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-{row.id}"):
             frame.show(cells(row))
             if st.button("Open", key=f"open-{row.id}", disabled=bool(row.fault), width=88):
                 frame.go("task.py", {"id": row.id})
+    frame.pager(at, pages)
     if not shown:
         frame.show(tag("p", "No task fits. Clear the search or choose all specialties and workflows.", cls="empty"))
 

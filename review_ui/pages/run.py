@@ -238,9 +238,13 @@ def live(status: Status) -> None:
             if status.state == "running":
                 asked = status.job.stop_asked is not None
                 st.button(
-                    "Stopping" if asked else "Stop", icon=":material/stop:", key=f"stop-{status.job.id}", disabled=asked,
-                    on_click=_stop, args=(status.job.id,),
-                )  # fmt: skip
+                    "Stopping" if asked else "Stop",
+                    icon=":material/stop:",
+                    key=f"stop-{status.job.id}",
+                    disabled=asked,
+                    on_click=_stop,
+                    args=(status.job.id,),
+                )
             elif status.state in ("stopped", "failed", "lost") and batch is not None:
                 st.button(
                     "Resume",

@@ -1,0 +1,207 @@
+// A text area that is kept on the server while it is written: debounced, flushed on blur and on leaving.
+// What the server has not confirmed yet is also held in this tab, so that a reload or a restart loses nothing.
+const WAIT = 500;      // ms of rest before a save
+const LATE = 5000;     // ms without an answer before "Not saved", and between tries
+const fields = new WeakMap();
+
+class Field {
+  constructor(root, data) {
+    this.identity = data.identity;
+    this.seq = 0;
+    this.acknowledged = 0;
+    this.base = data.revision;
+    this.build(root, data);
+    this.leaving = (event) => {
+      this.flush();
+      if (this.dirty) {
+        event.preventDefault();
+        event.returnValue = "";
+      }
+    };
+    this.hiding = () => document.visibilityState === "hidden" && this.flush();
+    window.addEventListener("beforeunload", this.leaving);
+    window.addEventListener("pagehide", this.leaving);
+    document.addEventListener("visibilitychange", this.hiding);
+  }
+
+  build(root, data) {
+    const id = `wb-${data.identity}`.replace(/[^A-Za-z0-9_-]/g, "-");
+    const host = root.querySelector(".wb-field") || root;
+    host.replaceChildren();
+    this.label = document.createElement("label");
+    this.label.className = "wb-label";
+    this.label.htmlFor = id;
+    this.area = document.createElement("textarea");
+    this.area.id = id;
+    this.area.className = "wb-area";
+    this.area.spellcheck = true;
+    this.foot = document.createElement("div");
+    this.foot.className = "wb-foot";
+    this.state = document.createElement("span");
+    this.state.className = "wb-state";
+    this.state.setAttribute("role", "status");
+    this.foot.append(this.state);
+    host.append(this.label, this.area, this.foot);
+    this.area.value = data.text;
+    this.area.addEventListener("input", () => this.typed());
+    this.area.addEventListener("blur", () => this.flush());
+    // Shortcuts of the page are never meant while somebody writes.
+    this.area.addEventListener("keydown", (event) => event.stopPropagation());
+    const held = this.held();
+    if (held && held.text !== data.text) {
+      this.area.value = held.text;
+      this.base = held.base;
+      this.typed();
+    }
+  }
+
+  get dirty() {
+    return this.acknowledged < this.seq;
+  }
+
+  slot() {
+    return `wb:${this.identity}`;
+  }
+
+  held() {
+    try {
+      return JSON.parse(sessionStorage.getItem(this.slot()) || "null");
+    } catch {
+      return null;
+    }
+  }
+
+  hold() {
+    if (!this.keep) return;
+    try {
+      sessionStorage.setItem(this.slot(), JSON.stringify({ text: this.area.value, base: this.base }));
+    } catch {
+      // A full or forbidden storage only takes the second net away.
+    }
+  }
+
+  typed() {
+    this.seq = Math.max(Date.now(), this.seq + 1);
+    this.waiting = true;
+    this.hold();
+    this.say("Saving", "busy");
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.flush(), WAIT);
+  }
+
+  flush(force = false) {
+    clearTimeout(this.timer);
+    if (!this.waiting && !force) return;
+    this.waiting = false;
+    this.sendNow(force);
+  }
+
+  sendNow(force = false) {
+    if (!this.send) {
+      this.waiting = true;
+      return;
+    }
+    this.send({ text: this.area.value, seq: this.seq, base: this.base, force });
+    clearTimeout(this.late);
+    this.late = setTimeout(() => {
+      if (!this.dirty || this.conflict) return;
+      this.say("Not saved yet. Trying again", "bad");
+      this.seq += 1;
+      this.sendNow(force);
+    }, LATE);
+  }
+
+  receive(data) {
+    this.keep = data.keep;
+    this.label.textContent = data.label;
+    this.label.classList.toggle("wb-quiet", data.quiet);
+    this.area.placeholder = data.placeholder;
+    this.area.rows = data.rows;
+    this.area.maxLength = data.limit;
+    this.area.required = data.required;
+    this.conflict = data.conflict && data.seq >= this.seq && this.seq > 0;
+    if (this.conflict) {
+      this.clash(data);
+      return;
+    }
+    if (data.seq >= this.seq && this.seq > 0) {
+      this.acknowledged = this.seq;
+      this.base = data.revision;
+      clearTimeout(this.late);
+      sessionStorage.removeItem(this.slot());
+    } else if (!this.dirty && data.revision !== this.base) {
+      this.base = data.revision;
+      if (this.area.value !== data.text) this.area.value = data.text;
+    } else if (data.seq > this.acknowledged) {
+      this.acknowledged = data.seq;
+      this.base = data.revision;
+      this.hold();
+    }
+    if (!this.dirty) this.say(data.saved ? `Saved ${data.saved}` : "", "");
+    else if (this.waiting && this.send) {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.flush(), WAIT);
+    }
+  }
+
+  clash(data) {
+    clearTimeout(this.late);
+    this.say("Not saved: this was changed in another window.", "bad");
+    const button = (words, act) => {
+      const made = document.createElement("button");
+      made.type = "button";
+      made.className = "wb-choice";
+      made.textContent = words;
+      made.addEventListener("click", act);
+      this.state.append(" ", made);
+    };
+    button("Keep mine", () => {
+      this.seq += 1;
+      this.base = data.revision;
+      this.conflict = false;
+      this.say("Saving", "busy");
+      this.sendNow(true);
+    });
+    button("Take the other", () => {
+      this.area.value = data.text;
+      this.base = data.revision;
+      this.acknowledged = this.seq;
+      this.conflict = false;
+      sessionStorage.removeItem(this.slot());
+      this.say(`Saved ${data.saved}`, "");
+    });
+  }
+
+  say(words, tone) {
+    this.state.className = `wb-state ${tone ? `wb-${tone}` : ""}`;
+    this.state.replaceChildren(words);
+  }
+
+  close() {
+    this.flush();
+    clearTimeout(this.late);
+    window.removeEventListener("beforeunload", this.leaving);
+    window.removeEventListener("pagehide", this.leaving);
+    document.removeEventListener("visibilitychange", this.hiding);
+  }
+}
+
+export default function (component) {
+  const { data, parentElement, setStateValue } = component;
+  let field = fields.get(parentElement);
+  if (!field || field.identity !== data.identity) {
+    if (field) field.close();
+    field = new Field(parentElement, data);
+    fields.set(parentElement, field);
+  }
+  field.send = (message) => setStateValue("draft", message);
+  field.receive(data);
+  return () => {
+    if (!parentElement.isConnected) {
+      field.close();
+      fields.delete(parentElement);
+    } else {
+      field.flush();
+    }
+  };
+}
