@@ -29,7 +29,12 @@ _RELEASES: tuple[tuple[Release, re.Pattern[str]], ...] = (
     ("immediate", re.compile(r"\b(?:ir|(?:immediate|regular|rapid)[- ]?release)\b")),
 )
 _SPELLED_RELEASES: tuple[tuple[Release, re.Pattern[str]], ...] = (
-    ("extended", re.compile(r"\b(?:extended|sustained|controlled)[- ]?release\b")),
+    (
+        "extended",
+        re.compile(
+            r"\b(?:extended|sustained|controlled)[- ]?release\b|\b(?:er|xr|xl|sr|cr) (?=tab|cap|\d)|(?<=mg )(?:er|xr|xl|sr)\b"
+        ),
+    ),
     ("delayed", re.compile(r"\b(?:delayed[- ]?release|enteric[- ]coated)\b")),
     ("immediate", re.compile(r"\bimmediate[- ]?release\b")),
 )

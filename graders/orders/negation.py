@@ -18,7 +18,7 @@ Mood = Literal["recommended", "denied", "conditional", "considered", "mentioned"
 #: Not a negation of the order: rule-outs, hold parameters, ends of courses, manners of taking, ceilings.
 _HARMLESS = re.compile(
     r"\brule[sd]?[- ]?out\b|\br/o\b"
-    r"|\bhold (?:for|if|when|dose (?:for|if)) [^.;\n]*|\bhold parameters?[^.;\n]*"
+    r"|\bhold (?:for(?! now)|if|when|dose (?:for|if)) [^.;\n]*|\bhold parameters?[^.;\n]*"
     r"|\b(?:then|and then) (?:stop|discontinue)\b"
     r"|\b(?:stop|discontinue|hold|call|return|reduce|notify)\b[^.;,\n]{0,40}?\b(?:if"
     r"|when|after (?:\d+|the)|for (?:sbp|hr|k)\b)[^.;\n]*"
@@ -148,7 +148,7 @@ _NOT_IF = re.compile(
     r"|\bwhen (?:needed|required|able|possible|available)|\bas needed\b|\buntil"
     r" (?:follow-?up|seen|further|the visit|gone|finished|complete\w*|\d|jan|feb|mar"
     r"|apr|may|jun|jul|aug|sep|oct|nov|dec|off|discontinued)|\bonce only\b|\bx ?1"
-    r" once\b|\bonce\s*(?:,|\.|;|$|\(|for|then|now|today|im|iv|po|in)"
+    r" once\b|\bonce\s*(?:,|\.|;|$|\(|for|then|now|today|im\b|iv\b|po\b|in\b)"
 )
 _OTHER_ACT = re.compile(
     r"\b(?:hold|stop|discontinue|call|return|recheck|reduce|notify|contact|halve|seek"
@@ -272,7 +272,13 @@ def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -
 def _governor(before: str) -> Mood | None:
     """The mood of the last governing word before the thing."""
     best: tuple[int, int, Mood] | None = None
-    for pattern, value in ((_TOLD, "mentioned"), (_WEIGH, "considered"), (_COUNSEL, "recommended"), (_USE, "recommended"), (_DENY, "denied")):
+    for pattern, value in (
+        (_TOLD, "mentioned"),
+        (_WEIGH, "considered"),
+        (_COUNSEL, "recommended"),
+        (_USE, "recommended"),
+        (_DENY, "denied"),
+    ):
         for match in pattern.finditer(before):
             # Of two words that end at one place the longer reading rules ("do not start" over "start").
             key = (match.end(), -match.start())
@@ -307,6 +313,14 @@ _OWN_OBJECT = re.compile(
     r" this time|today|yet|now|due to|because|given|pending|as (?:she|he|the|patient)"
     r"|-|since)\b)"
 )
+#: "hold apixaban 48 h before the extraction": a timed hold of an active order; "stop the previous order": not this one.
+_TIMED_HOLD = re.compile(
+    r"\b\d+(?:-\d+)? ?(?:h|hrs?|hours?|d|days?) (?:before|prior|pre)|\bbefore (?:surgery|the (?:procedure|surgery|extraction|biopsy))"
+    r"|\bmorning of\b|\bday of\b|\bperi-?op\w*|\btoday's dose\b"
+)
+_FORMER = re.compile(
+    r"\s*(?:the |any |her |his )?(?:previous|prior|old|existing|current|other|duplicate|home|lower|higher)\b"
+)
 _START_WHEN = re.compile(
     r"\b(?:start|begin|initiate|resume|restart|order|perform|obtain|draw|schedule|fill"
     r"|give|administer|to be (?:started|given|done|drawn|filled)"
@@ -323,7 +337,11 @@ _LEADING_IF = re.compile(
     r"(?:^|[.;\n])\s*(?:only )?(?:if|when|once|should)\b(?! (?:daily|a day"
     rf"|weekly))[^.;\n]*?(?:,|\bthen\b)\s*(?:please )?{_VERB}\b(?P<object>[^.;\n]*)"
 )
-_ONLY_IF = re.compile(r"\b(?:only (?:if|when|once)|conditional (?:on|upon)|contingent (?:on|upon))\b")
+_ONLY_IF = re.compile(
+    r"(?:^|[.;\n])\s*only (?:if|when|once)\b|\b(?:conditional|contingent) (?:on|upon)\b"
+    r"|\b(?:start(?:ed)?|begin|give|given|take|fill|filled|order|perform|administer|initiate|proceed|done|drawn|used?)\b"
+    r"[^.;\n]{0,40}?\bonly (?:if|when|once)\b|\bonly (?:start|give|fill|take|order|perform|use)\b[^.;\n]{0,40}?\b(?:if|when|once)\b"
+)
 _AFTER_HARMLESS = re.compile(
     r"^\s*(?:a |each |every |the |your |his |her )?(?:meals?|food|breakfast|lunch"
     r"|dinner|supper|eating|bowel|completing|\d+ doses?|needed)"
@@ -342,6 +360,8 @@ def denied(text: str, names_own: Callable[[str], bool], names_other: Callable[[s
     for match in _OWN_DENY.finditer(text):
         rest = text[match.end() :]
         clause = re.split(r"[.;\n]|,(?! )|\bbut\b|\band (?=start|begin|use|give)", rest, maxsplit=1)[0]
+        if _TIMED_HOLD.search(clause) or _FORMER.match(clause):
+            continue
         head = clause[:70]
         if names_own(head) and not _names_other_first(head, names_own, names_other):
             return True
@@ -376,7 +396,9 @@ def conditional_start(text: str, names_other: Callable[[str], bool]) -> bool:
         if _AFTER_HARMLESS.match(match["object"]) or names_other(match["mid"]):
             continue
         return True
-    return any(not names_other(match["object"]) for match in _LEADING_IF.finditer(text))
+    return any(
+        not names_other(match["object"]) and not re.search(r"\bmiss", match[0]) for match in _LEADING_IF.finditer(text)
+    )
 
 
 def timed_start(text: str) -> bool:

@@ -224,7 +224,9 @@ def _joined_directions(by_dosage: Sequence[Sequence[str]]) -> list[str]:
     if len(by_dosage) < 2 or not all(by_dosage):
         return [text for told in by_dosage for text in told]
     texts = [" ".join(told) for told in by_dosage]
-    stepped = any(re.search(r"\bthen\b|\bfor \d|\bx ?\d+ ?(?:d|w)|\b(?:days?|weeks?) \d", normal(text)) for text in texts)
+    stepped = any(
+        re.search(r"\bthen\b|\bfor \d|\bx ?\d+ ?(?:d|w)|\b(?:days?|weeks?) \d", normal(text)) for text in texts
+    )
     return [(" then " if stepped else " + ").join(texts)]
 
 

@@ -123,6 +123,7 @@ _MASKS = tuple(
         r" day)\b[,;]?\s*\(?(?=(?:given as|administered as|as|dosed as"
         rf"|i\.e\.,?)\s*{_NUM}[^.;]{{0,12}}{_UNIT})",
         r"#\s*\d+",
+        r"(?<![\d.])(?:1[4-9]|[2-9]\d|\d{3})\s*(?:tabs?|tablets?|caps?|capsules?)\b",
         rf"\b(?:disp(?:ense)?|qty|quantity)\.?:?\s*#?\s*{_NUM}\s*(?:{_UNIT})?",
         rf"\b(?:refills?:?\s*{NUMBER}|{NUMBER}\s*refills?)\b",
         rf"\b{NUMBER}[- ]day supply\b",
@@ -585,6 +586,8 @@ def _joins(cluster: list[_Token], token: _Token, segment: str) -> bool:
     have_mass = any(one.dose for one in cluster)
     have_count = any(one.count for one in cluster)
     if token.strength and not token.count:
+        return True
+    if not have_mass and not have_count and not frequencies.find(between):
         return True
     if token.count and not have_count:
         return True
