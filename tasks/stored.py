@@ -18,6 +18,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from tasks.manifest import OUTPUT, TASK_ID
 from tasks.places import Fault, at
 from tasks.trials import Event, Outcome, ToolCall, TrialKey, TrialOutcome, Verdict, Write
 
-EventType = Literal["system", "user", "model", "tool", "limit", "error"]
+EventType = Literal["system", "user", "model", "tool", "limit", "error", "resumed"]
 Line = TypeVar("Line", bound=BaseModel)
 
 _BATCH = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
@@ -267,28 +268,50 @@ def verdicts_that_count(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
 class TrialWriter:
     """The one writer of an attempt. Hold it for as long as the trial runs; `finish` or `close` ends it.
 
-    A context manager: leaving it without `finish` leaves a trial without outcome, which a resume runs again.
+    A context manager: leaving it without `finish` leaves a trial without outcome, which a resume goes on with.
     """
 
-    def __init__(self, batch: Path, key: TrialKey) -> None:
-        """Makes the attempt's folder. Raises UsageError where it exists, EnvironmentFault where the disk refuses."""
+    def __init__(self, batch: Path, key: TrialKey, *, carried: Mapping[str, bytes] | None = None) -> None:
+        """Makes the attempt's folder. `carried`: files (name -> whole lines) that it begins with, of an earlier attempt.
+
+        The folder appears at once and whole, so that no half-carried attempt is ever taken for the latest.
+        Raises UsageError where it exists, EnvironmentFault where the disk refuses.
+        """
         self.key = key
         self.path = batch / trial_folder(key)
-        self._events = 0
         self._torn = False
+        begun = {"trajectory.jsonl": b""} | dict(carried or {})
+        self._events = begun["trajectory.jsonl"].count(b"\n")
         with _disk(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.exists():
+                raise self._taken()
+            making = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.tmp")
+            (making / "workspace" / "output").mkdir(parents=True)
+            self._trajectory: int | None = None
+            for name, data in begun.items():
+                descriptor = os.open(
+                    making / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644
+                )
+                _write_all(descriptor, data)
+                if name == "trajectory.jsonl":
+                    self._trajectory = descriptor
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+                else:
+                    os.close(descriptor)
+            _sync_folder(making)
             try:
-                self.path.mkdir()
-            except FileExistsError:
-                raise UsageError("this attempt is on the disk already.", where=str(self.path)) from None
-            (self.path / "workspace" / "output").mkdir(parents=True)
-            self._trajectory: int | None = os.open(
-                self.path / "trajectory.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644
-            )
-            fcntl.flock(self._trajectory, fcntl.LOCK_EX)
-            _sync_folder(self.path)
+                making.rename(self.path)
+            except OSError:
+                self.close()
+                shutil.rmtree(making, ignore_errors=True)
+                if self.path.exists():
+                    raise self._taken() from None
+                raise
             _sync_folder(self.path.parent)
+
+    def _taken(self) -> UsageError:
+        return UsageError("this attempt is on the disk already.", where=str(self.path))
 
     def __enter__(self) -> TrialWriter:
         return self

@@ -207,6 +207,9 @@ class TrialOutcome(Strict):
     data_class: Literal["open", "dua", "phi"]
     agent_digest: str
     grade_digest: str
+    continues: int | None = Field(
+        default=None, ge=1, description="the attempt that this one went on from; turns, calls, usage and time include it"
+    )
 
 
 class Event(Strict):
@@ -214,5 +217,5 @@ class Event(Strict):
 
     n: int = Field(ge=1, description="1 = the trial's first event")
     at: AwareDatetime
-    type: Literal["system", "user", "model", "tool", "limit", "error"]
+    type: Literal["system", "user", "model", "tool", "limit", "error", "resumed"]
     data: dict[str, Any]
