@@ -1,6 +1,6 @@
 """Which task code is trusted: exactly the checkpoints.py files of tasks/suite, byte for byte, each under its own id.
 
-All other task code is never run in this process; it waits for the sandbox.
+All other task code is never run in this process, only in the sandbox (graders/sandbox/).
 """
 
 from __future__ import annotations

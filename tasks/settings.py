@@ -114,7 +114,10 @@ class Use(Strict):
 class Sandbox(Strict):
     """How task code that does not ship with the workbench is run."""
 
-    mode: Literal["kernel", "off"] = Field(default="kernel", description="off = it is never run, and stays ungraded")
+    mode: Literal["kernel", "process", "off"] = Field(
+        default="kernel",
+        description="process = without the kernel's help, weaker and named in every verdict; off = never run, ungraded",
+    )
 
 
 class Settings(Strict):

@@ -16,11 +16,12 @@ from pathlib import Path
 
 #: What Python needs to compute: memory, time, reading what is open or allowed, ending itself. Everything else is
 #: refused with EPERM: no socket, no fork or thread, no exec, no signal to anyone, no ptrace, no change of any limit.
+#: Not fcntl: F_SETOWN and F_SETSIG on a pipe send any signal to any process of the user.
 _ALLOWED: dict[str, int] = {
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9,
     "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
     "pread64": 17, "readv": 19, "writev": 20, "sched_yield": 24, "mremap": 25, "mincore": 27, "madvise": 28,
-    "nanosleep": 35, "getpid": 39, "exit": 60, "uname": 63, "fcntl": 72, "getcwd": 79, "readlink": 89,
+    "nanosleep": 35, "getpid": 39, "exit": 60, "uname": 63, "getcwd": 79, "readlink": 89,
     "gettimeofday": 96, "getrusage": 98, "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108,
     "sigaltstack": 131, "gettid": 186, "time": 201, "futex": 202, "sched_getaffinity": 204, "getdents64": 217,
     "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231, "openat": 257,
@@ -74,13 +75,17 @@ def limit(*, cpu_seconds: int, memory_bytes: int) -> None:
         resource.setrlimit(what, (value, value))
 
 
+def end_with_parent() -> None:
+    """Have the kernel kill this process when the one that forked it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
+
+
 def lock_down(readable: Sequence[Path]) -> None:
     """Give up files but for reading below `readable`, network, processes and every other system call not listed.
 
     Cannot be undone. Raises Refused where the kernel does not comply.
     """
-    # Not dumpable: nothing else of this user can look into the process, and it dies with its parent.
-    _libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
+    # Not dumpable: nothing else of this user can look into the process.
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise Refused(ctypes.get_errno(), "no_new_privs")

@@ -17,7 +17,7 @@ import time
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -29,10 +29,15 @@ from tasks.strict import Strict
 from tasks.trials import Cite
 from tasks.workspace import VARIABLE, Workspace
 
+if TYPE_CHECKING:
+    from tasks.package import Task
+
 Mode = Literal["kernel", "process"]
 CPU_SECONDS, WALL_SECONDS, MEMORY_BYTES = 10, 20.0, 1 << 30
 _MOST_BYTES = 1 << 20
 _ROOT = Path(__file__).resolve().parents[2]
+#: What of a package no checkpoint function reads: the answers, and what people said of them.
+_NOT_SENT = ("solution/", "reviews/")
 
 
 class SandboxUnavailable(EnvironmentFault):
@@ -58,8 +63,15 @@ class _Said(Strict):
 _SAID = TypeAdapter(_Said)
 
 
+class _Branch(NamedTuple):
+    """A process that holds one task or one trial, and the socket to it."""
+
+    what: object
+    connection: socket.socket
+
+
 class Sandbox:
-    """One warm process and the calls through it; used by one thread at a time.
+    """The warm process with its branches, and the calls through them; one call at a time, from any thread.
 
     `mode` "process" leaves out Landlock and seccomp. It is weaker, is chosen only by name, and every verdict says so.
     Raises SandboxUnavailable at the first call where the kernel cannot hold the code, after really trying.
@@ -68,9 +80,11 @@ class Sandbox:
     def __init__(self, mode: Mode = "kernel") -> None:
         self.mode = mode
         self._lock = threading.Lock()
+        self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._sent: set[str] = set()
+        self._warm: socket.socket | None = None
+        self._task: _Branch | None = None
+        self._trial: _Branch | None = None
         self._proved = False
 
     def call(self, name: str, evidence: Evidence) -> Judgement | Truth | str:
@@ -79,6 +93,10 @@ class Sandbox:
         Raises SandboxFault where it gave none, SandboxUnavailable where it could not be run.
         """
         with self._lock:
+            if self._owner != os.getpid():
+                # A fork of the grading process must not speak on its parent's sockets.
+                self._process = self._warm = self._task = self._trial = None
+                self._owner = os.getpid()
             self._prove()
             said = self._said(self._run(name, evidence))
         match said.kind:
@@ -92,26 +110,28 @@ class Sandbox:
         return said.type or "nothing"
 
     def close(self) -> None:
-        """End W."""
-        if self._socket:
-            self._socket.close()
-        if self._process:
+        """End the warm process and its branches."""
+        for branch in (self._trial, self._task):
+            if branch:
+                branch.connection.close()
+        if self._warm:
+            self._warm.close()
+        if self._process and self._owner == os.getpid():
             self._process.kill()
             self._process.wait()
-        self._socket = self._process = None
-        self._sent.clear()
+        self._process = self._warm = self._task = self._trial = None
 
-    # ---- the warm process ---------------------------------------------------------------------------------------
+    # ---- the warm process and its branches ----------------------------------------------------------------------
 
-    def _start(self) -> socket.socket:
-        if self._socket and self._process and self._process.poll() is None:
-            return self._socket
+    def _started(self) -> socket.socket:
+        if self._warm and self._process and self._process.poll() is None:
+            return self._warm
         self.close()
         ours, theirs = socket.socketpair()
         workspace = Workspace.find()
-        # Python's own modules, our tables, and the chart's index: nothing that a person wrote.
+        # Python's own modules, time zones and our tables: nothing that a person wrote.
         tables = (_ROOT / "tasks" / "fhir" / "definitions", _ROOT / "graders" / "tables")
-        readable = [sysconfig.get_path("stdlib"), str(workspace.cache), *map(str, tables)]
+        readable = [sysconfig.get_path("stdlib"), "/usr/share/zoneinfo", *map(str, tables)]
         code = f"import sys; sys.path[:0] = {[str(_ROOT)]!r}; from graders.sandbox.warm import main; main()"
         # No variable of ours goes along: no key, no token, no path but the workspace's.
         environment = {VARIABLE: str(workspace.path), "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
@@ -126,28 +146,72 @@ class Sandbox:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        self._socket = ours
+        self._warm = ours
         return ours
 
-    def _ask(self, request: dict[str, Any], pipe: int | None = None) -> dict[str, Any]:
-        connection = self._start()
+    def _branch(self, connection: socket.socket, what: object, request: dict[str, Any]) -> _Branch:
+        """A fork of the process behind `connection` that holds what the request brings."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._ask(connection, {"ask": "branch"}, theirs.fileno())
+            if not self._answered(connection, 60).get("ok"):
+                raise SandboxFault("the sandbox could not branch")
+            self._ask(ours, request)
+            if not self._answered(ours, 120).get("ok"):
+                raise SandboxFault("the task could not be loaded in the sandbox")
+        except SandboxFault:
+            ours.close()
+            raise
+        return _Branch(what, ours)
+
+    def _task_branch(self, task: Task) -> _Branch:
+        warm = self._started()
+        key = f"{task.id} {task.agent_digest} {task.grade_digest}"
+        if self._task is None or self._task.what != key:
+            self._drop_trial()
+            if self._task:
+                self._task.connection.close()
+                self._task = None
+            files = {path: data for path, data in task.files.items() if not path.startswith(_NOT_SENT)}
+            self._task = self._branch(warm, key, {"ask": "task", "where": task.id, "files": files})
+        return self._task
+
+    def _trial_branch(self, evidence: Evidence) -> _Branch:
+        task = self._task_branch(evidence.task)
+        if self._trial is None or self._trial.what is not evidence:
+            self._drop_trial()
+            request = {
+                "ask": "evidence",
+                "created": evidence.created,
+                "calls": evidence.calls,
+                "texts": dict(evidence.files),
+            }
+            self._trial = self._branch(task.connection, evidence, request)
+        return self._trial
+
+    def _drop_trial(self) -> None:
+        if self._trial:
+            self._trial.connection.close()
+            self._trial = None
+
+    def _ask(self, connection: socket.socket, request: dict[str, Any], descriptor: int | None = None) -> None:
         data = pickle.dumps(request, protocol=pickle.HIGHEST_PROTOCOL)
         head = struct.pack(">Q", len(data))
         try:
-            if pipe is None:
+            connection.settimeout(120)
+            if descriptor is None:
                 connection.sendall(head)
             else:
-                socket.send_fds(connection, [head], [pipe])
+                socket.send_fds(connection, [head], [descriptor])
             connection.sendall(data)
         except OSError:
             self.close()
             raise SandboxFault("the sandbox process ended") from None
-        return {}
 
-    def _answered(self, seconds: float) -> dict[str, Any]:
-        connection = self._start()
-        connection.settimeout(seconds)
+    def _answered(self, connection: socket.socket, seconds: float) -> dict[str, Any]:
         try:
+            connection.settimeout(seconds)
             head = _exactly(connection, 8)
             return dict(json.loads(_exactly(connection, struct.unpack(">Q", head)[0])))
         except (OSError, ValueError):
@@ -157,40 +221,28 @@ class Sandbox:
     # ---- one call -----------------------------------------------------------------------------------------------
 
     def _run(self, name: str, evidence: Evidence) -> bytes:
-        task = evidence.task
-        key = f"{task.id} {task.agent_digest} {task.grade_digest}"
-        for _ in range(2):
-            self._start()
-            if key not in self._sent:
-                self._ask({"ask": "task", "key": key, "where": task.id, "files": dict(task.files)})
-                if not self._answered(120).get("ok"):
-                    raise SandboxFault("the task could not be loaded in the sandbox")
-                self._sent.add(key)
-            read_end, write_end = os.pipe()
+        try:
+            trial = self._trial_branch(evidence)
+        except SandboxFault:
+            # Killed from outside since the last call; a second time is a fault.
+            trial = self._trial_branch(evidence)
+        read_end, write_end = os.pipe()
+        try:
             try:
                 self._ask(
+                    trial.connection,
                     {
-                        "ask": "call", "key": key, "function": name, "created": evidence.created,
-                        "calls": evidence.calls, "texts": dict(evidence.files), "mode": self.mode,
-                        "cpu_seconds": CPU_SECONDS, "wall_seconds": WALL_SECONDS, "memory_bytes": MEMORY_BYTES,
+                        "ask": "call", "function": name, "mode": self.mode, "cpu_seconds": CPU_SECONDS,
+                        "wall_seconds": WALL_SECONDS, "memory_bytes": MEMORY_BYTES,
                     },
                     write_end,
                 )  # fmt: skip
-                os.close(write_end)
-                write_end = -1
-                data = _drain(read_end, WALL_SECONDS + 30)
-                os.close(read_end)
-                read_end = -1
-                how = self._answered(WALL_SECONDS + 30)
             finally:
-                for end in (read_end, write_end):
-                    if end >= 0:
-                        os.close(end)
-            if how.get("unknown"):
-                self._sent.discard(key)
-                continue
-            return _checked(data, how)
-        raise SandboxFault("the task could not be loaded in the sandbox")
+                os.close(write_end)
+            data = _drain(read_end, WALL_SECONDS + 30)
+        finally:
+            os.close(read_end)
+        return _checked(data, self._answered(trial.connection, WALL_SECONDS + 30))
 
     @staticmethod
     def _said(data: bytes) -> _Said:
@@ -229,6 +281,8 @@ def probe() -> str:
         "holds('open a socket', socket.socket)\n"
         "holds('fork', os.fork)\n"
         "holds('start a program', lambda: os.execv('/bin/true', ['true']))\n"
+        "holds('send a signal', lambda: os.kill(os.getppid(), 0))\n"
+        "holds('open UDP', lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))\n"
         "os.write(1, b'end')\n"
         "os._exit(0)\n"
     )
@@ -292,4 +346,12 @@ def sandbox(mode: Mode = "kernel") -> Sandbox:
     return made
 
 
-__all__ = ["Mode", "Sandbox", "SandboxFault", "SandboxUnavailable", "probe", "sandbox"]
+def configured() -> Sandbox:
+    """The sandbox that workbench.toml asks for. Raises SandboxUnavailable where it says off, SettingsError."""
+    mode = Workspace.find().settings.sandbox.mode
+    if mode == "off":
+        raise SandboxUnavailable("[sandbox] mode is off in workbench.toml; task code is not run.")
+    return sandbox(mode)
+
+
+__all__ = ["Mode", "Sandbox", "SandboxFault", "SandboxUnavailable", "configured", "probe", "sandbox"]

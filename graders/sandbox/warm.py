@@ -1,7 +1,11 @@
-"""W, the warm process: loads what a call needs, forks for each call, never runs task code itself.
+"""W, the warm process, and its branches: they hold what a call needs and fork for it; none of them runs task code.
 
-Started by runner.py as `python -I -c …` with an empty environment and one socket. A request comes with the write end
-of a pipe, which only the fork keeps; W answers on the socket how the fork ended and never sees what it said.
+    W       holds Python and our modules, nothing of any task. Asked to branch, it forks a holder.
+    holder  of a task: its files and chart. A branch of it holds one trial's evidence. It forks C for each call.
+
+So C never shares memory with another task, nor with another trial. Started by runner.py as `python -I -c …` with an
+empty environment and one socket. A call comes with the write end of a pipe, which only the fork keeps; the holder
+answers on its socket how the fork ended and never sees what it said.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from graders.evidence import Evidence
 from graders.sandbox import kernel
 from graders.trust import CODE_FILE
 from graders.verdicts import Judgement, Truth
+from tasks.fhir.index import StoredIndex
 from tasks.package import Task, load
 
 #: Imported before any fork: what a checkpoint function may use, so that a call opens no file of ours.
@@ -31,52 +36,90 @@ PRELOADED = (
     "collections", "dataclasses", "datetime", "decimal", "fractions", "functools", "itertools", "json", "math", "re",
     "statistics", "string", "typing", "unicodedata", "zoneinfo",
     "graders.describe", "graders.lab_units", "graders.phrases", "graders.truths", "graders.verdicts",
+    "numpy", "tasks.fhir.search", "tasks.trials",
 )  # fmt: skip
-#: Tasks kept loaded, newest last.
-_KEPT = 4
+#: How long an answer may be, in bytes.
 _MOST_BYTES = 262_144
 
 
-def serve(connection: socket.socket, readable: list[Path]) -> None:
-    """Answer requests until the other end closes."""
-    tasks: dict[str, Task] = {}
-    while True:
-        request, pipe = _receive(connection)
-        if request is None:
+class Holder:
+    """What one process of the tree holds, and the requests that it answers until the other end closes."""
+
+    def __init__(self, connection: socket.socket, readable: tuple[Path, ...]) -> None:
+        self.connection = connection
+        self.readable = readable
+        self.task: Task | None = None
+        self.evidence: Evidence | None = None
+        self.branches: list[int] = []
+
+    def serve(self) -> None:
+        """Answer requests until the other end closes."""
+        while True:
+            request, descriptor = _receive(self.connection)
+            if request is None:
+                return
+            try:
+                _answer(self.connection, self._answered(request, descriptor))
+            except Exception as fault:  # noqa: BLE001 (one request must not end a holder; a message may hold chart text)
+                _answer(self.connection, {"ok": False, "fault": type(fault).__name__})
+            finally:
+                if descriptor is not None:
+                    os.close(descriptor)
+
+    def _answered(self, request: dict[str, Any], descriptor: int | None) -> dict[str, Any]:
+        self.branches = [pid for pid in self.branches if os.waitpid(pid, os.WNOHANG) == (0, 0)]
+        match request["ask"]:
+            case "branch" if descriptor is not None:
+                self._branch(descriptor)
+            case "task":
+                self._hold_task(request)
+            case "evidence":
+                self._hold_evidence(request)
+            case "call" if descriptor is not None and self.evidence is not None:
+                return _fork(self.evidence, request, descriptor, self.readable)
+            case _:
+                return {"ok": False, "fault": "nothing to call"}
+        return {"ok": True}
+
+    def _branch(self, descriptor: int) -> None:
+        gc.freeze()
+        pid = os.fork()
+        if pid:
+            self.branches.append(pid)
             return
         try:
-            if request["ask"] == "task":
-                tasks[request["key"]] = task = load(request["files"], where=request["where"])
-                len(task.chart)
-                while len(tasks) > _KEPT:
-                    tasks.pop(next(iter(tasks)))
-                _answer(connection, {"ok": True})
-            elif request["key"] not in tasks:
-                _answer(connection, {"ok": False, "unknown": True})
-            else:
-                evidence = _evidence(tasks[request["key"]], request)
-                _answer(connection, _fork(evidence, request, pipe, connection, readable))
-        except Exception as fault:  # noqa: BLE001 (W must outlive any one request; the message may hold chart text)
-            _answer(connection, {"ok": False, "fault": type(fault).__name__})
+            # A branch ends with the process that it came from, and knows no other socket than its own.
+            kernel.end_with_parent()
+            self.connection.close()
+            with socket.socket(fileno=descriptor) as connection:
+                branch = Holder(connection, self.readable)
+                branch.task = self.task
+                branch.serve()
         finally:
-            if pipe is not None:
-                os.close(pipe)
+            os._exit(0)
+
+    def _hold_task(self, request: dict[str, Any]) -> None:
+        self.task = load(request["files"], where=request["where"])
+        stored = self.task.chart.index
+        if isinstance(stored, StoredIndex):
+            # Columns are mapped when they are first asked for: of this chart, and of no other in the cache.
+            self.readable = (*self.readable, stored.folder)
+
+    def _hold_evidence(self, request: dict[str, Any]) -> None:
+        if self.task is None:
+            raise LookupError("no task")
+        self.evidence = Evidence(
+            task=self.task,
+            chart=self.task.chart,
+            created=request["created"],
+            calls=request["calls"],
+            files=request["texts"],
+        )
+        # Computed here once and shared by every fork of this trial, instead of in each.
+        _ = self.evidence.records
 
 
-def _evidence(task: Task, request: dict[str, Any]) -> Evidence:
-    made = Evidence(
-        task=task, chart=task.chart, created=request["created"], calls=request["calls"], files=request["texts"]
-    )
-    # Computed here once and shared by every fork of this trial, instead of in each.
-    _ = made.records
-    return made
-
-
-def _fork(
-    evidence: Evidence, request: dict[str, Any], pipe: int | None, connection: socket.socket, readable: list[Path]
-) -> dict[str, Any]:
-    if pipe is None:
-        return {"ok": False, "fault": "no pipe"}
+def _fork(evidence: Evidence, request: dict[str, Any], pipe: int, readable: tuple[Path, ...]) -> dict[str, Any]:
     gc.freeze()
     pid = os.fork()
     if pid == 0:
@@ -92,9 +135,10 @@ def _fork(
     return {"ok": True, "timed_out": not ended, "status": os.waitstatus_to_exitcode(status)}
 
 
-def _child(evidence: Evidence, request: dict[str, Any], pipe: int, readable: list[Path]) -> None:
+def _child(evidence: Evidence, request: dict[str, Any], pipe: int, readable: tuple[Path, ...]) -> None:
     """C: never returns."""
     try:
+        kernel.end_with_parent()
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(null, number)
@@ -173,7 +217,7 @@ def main() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     with socket.socket(fileno=int(sys.argv[1])) as connection:
-        serve(connection, [Path(one) for one in sys.argv[2:]])
+        Holder(connection, tuple(Path(one) for one in sys.argv[2:])).serve()
 
 
 if __name__ == "__main__":

@@ -315,6 +315,11 @@ class StoredIndex(_Columns):
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    @property
+    def folder(self) -> Path:
+        """Where the index is stored."""
+        return self._folder
+
     def types(self) -> dict[str, int]:
         return dict(self._types)
 
