@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from graders import VERSION, grade, trust
+from graders import VERSION, grade, sandbox, trust
 from graders import grade as exported
 from graders.evidence import Evidence
 from graders.score import task_result
 from tasks.errors import EnvironmentFault
 from tasks.package import Task, load
 from tasks.trials import CallCite, Verdict
+from tasks.workspace import Workspace
 from tests.graders.trials import AT, apixaban, checkpoint, evidence, read
 from tests.tasks.packages import REPLY, TINY_ID, TINY_NOTE, tiny_files
 
@@ -118,20 +119,71 @@ def test_the_instruction_is_always_shown(tiny_task: Task) -> None:
 # ---- functions and trust --------------------------------------------------------------------------------------------
 
 
-def test_code_that_does_not_ship_is_never_run(tiny_task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_does_not_ship_is_never_run_in_this_process(tiny_task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     monkeypatch.setattr(grading, "call_function", lambda name, found: ran.append(name))
-    verdict = one(evidence(tiny_task), function="reply_gives_dose_reasons")
-    assert verdict.result == "ungraded"
-    assert verdict.reason == "ungraded: task code runs only in the sandbox, which is not there yet"
+    verdict = one(evidence(tiny_task, files={TINY_NOTE: REPLY}), function="reply_gives_dose_reasons")
     assert ran == []
+    assert (verdict.result, verdict.grader.name) == ("pass", "function[kernel]")
+
+
+OWN_CODE = tiny_files()["checkpoints.py"].decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("__import__('os')._exit(0)", "ended its process without an answer"),
+        ("__import__('os').kill(__import__('os').getppid(), 9)", "PermissionError at checkpoints.py, line "),
+        ("return 'pass'", "returned str"),
+        ("raise SystemExit('SECRET')", "SystemExit at checkpoints.py, line "),
+    ],
+)
+def test_a_function_that_ends_its_process_costs_its_checkpoint_alone(body: str, words: str) -> None:
+    found = evidence(coded(f"{OWN_CODE}\n\ndef bad(evidence):\n    {body}\n"), files={TINY_NOTE: REPLY})
+    both = [checkpoint("cp1", function="bad"), checkpoint("cp2", function="reply_gives_dose_reasons")]
+    bad, good = grade(found, both, AT)
+    assert (bad.result, good.result) == ("error", "pass"), (bad.reason, good.reason)
+    assert words in bad.reason
+    assert "SECRET" not in bad.reason
+
+
+def test_where_the_sandbox_does_not_hold_code_is_ungraded_with_the_reason(
+    tiny_task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = sandbox.Sandbox()
+    monkeypatch.setattr("graders.sandbox.runner.probe", lambda: "read /etc/passwd")
+    monkeypatch.setattr(sandbox, "configured", lambda: box)
+    verdict = one(evidence(tiny_task), function="reply_gives_dose_reasons")
+    assert (verdict.result, "read /etc/passwd" in verdict.reason) == ("ungraded", True)
+
+
+def test_where_the_sandbox_is_off_code_is_ungraded_with_the_reason(tiny_task: Task, workspace: Workspace) -> None:
+    sandboxed(workspace, "off")
+    verdict = one(evidence(tiny_task), function="reply_gives_dose_reasons")
+    assert (verdict.result, "mode is off" in verdict.reason) == ("ungraded", True)
+
+
+def test_the_weaker_mode_is_named_in_the_verdict(tiny_task: Task, workspace: Workspace) -> None:
+    sandboxed(workspace, "process")
+    verdict = one(evidence(tiny_task, files={TINY_NOTE: REPLY}), function="reply_gives_dose_reasons")
+    assert (verdict.result, verdict.grader.name) == ("pass", "function[process]")
+
+
+def sandboxed(workspace: Workspace, mode: str) -> None:
+    """Have workbench.toml ask for this sandbox mode."""
+    assert workspace.settings.sandbox.mode == "kernel"
+    first = workspace.settings_file.read_text("utf-8")
+    workspace.settings_file.write_text(first.replace('[sandbox]\nmode = "kernel"', f'[sandbox]\nmode = "{mode}"'))
+    assert workspace.settings.sandbox.mode == mode
 
 
 @pytest.mark.usefixtures("shipped")
 def test_one_changed_byte_is_other_code(tiny_task: Task) -> None:
     changed = coded(tiny_files()["checkpoints.py"].decode() + "\n")
     assert one(evidence(tiny_task), function="reply_gives_dose_reasons").result == "fail"
-    assert one(evidence(changed), function="reply_gives_dose_reasons").result == "ungraded"
+    assert one(evidence(tiny_task), function="reply_gives_dose_reasons").grader.name == "function"
+    assert one(evidence(changed), function="reply_gives_dose_reasons").grader.name == "function[kernel]"
 
 
 def test_the_shipped_code_is_trusted_under_its_own_id_alone() -> None:
@@ -272,7 +324,7 @@ def test_without_a_judge_a_judged_checkpoint_is_ungraded(tiny_task: Task) -> Non
     )
 
 
-def test_a_legacy_checkpoint_waits_for_the_sandbox(tiny_task: Task) -> None:
+def test_a_legacy_checkpoint_is_not_run(tiny_task: Task) -> None:
     assert one(evidence(tiny_task), grader="pytest", function="test_x").result == "ungraded"
 
 
@@ -332,8 +384,9 @@ def test_a_truth_that_the_chart_does_not_give_is_an_error_and_not_a_fail(tiny_ta
 TRUTH = "from graders.verdicts import Truth\n\ndef dose(evidence):\n    return Truth(1.1, 'mg/dL')\n"
 
 
-def test_a_truth_function_of_foreign_code_is_not_run() -> None:
-    assert hybrid(coded(TRUTH), "creatinine 1.1", truth="dose").result == "ungraded"
+def test_a_truth_function_of_foreign_code_runs_in_the_sandbox() -> None:
+    verdict = hybrid(coded(f"{OWN_CODE}\n{TRUTH}"), "creatinine 1.1", truth="dose")
+    assert (verdict.result, verdict.grader.name) == ("pass", "hybrid[kernel]"), verdict.reason
 
 
 @pytest.mark.usefixtures("trusting")

@@ -56,7 +56,6 @@ def test_a_new_grader_version_lists_what_changed_and_why(
     regrade(trial, tiny_task)
     before = (trial.path / "verdicts.jsonl").read_bytes()
     monkeypatch.setattr(grading, "VERSION", "next")
-    monkeypatch.setattr(grading, "NO_SANDBOX", "x")
     changes = regrade(trial, tiny_task).changes
     assert len(changes) == 3
     assert {change.why for change in changes} == {"grader version 1 became next"}
