@@ -111,6 +111,7 @@ _ONE = re.compile(
 )
 
 
+@cache
 def read_amount(text: str) -> Amount | None:
     """One value or range with its unit ("5 mg", "2.5-5 mg", "65 mg elemental"); None where it cannot be read."""
     wanted = numerals(normal(text)).strip()
@@ -133,6 +134,7 @@ def read_amount(text: str) -> Amount | None:
     return replace(found, elemental=bool(match["elemental"]))
 
 
+@cache
 def read_dose(text: str) -> Dose | None:
     """A declaration's dose: "5 mg", "2.5-5 mg", or a combination's "875 mg + 125 mg"; None where it cannot be read."""
     parts = [read_amount(part) for part in re.split(r"\s\+\s", text)]
@@ -165,6 +167,7 @@ class Limit:
         return given.within(self.amount)
 
 
+@cache
 def read_limit(text: str) -> Limit | None:
     """A declaration's `daily`: "40 mg", "700-1400 mg", ">700 mg"; None where it cannot be read."""
     wanted = normal(text).strip()

@@ -32,7 +32,8 @@ _SPELLED_RELEASES: tuple[tuple[Release, re.Pattern[str]], ...] = (
     (
         "extended",
         re.compile(
-            r"\b(?:extended|sustained|controlled)[- ]?release\b|\b(?:er|xr|xl|sr|cr) (?=tab|cap|\d)|(?<=mg )(?:er|xr|xl|sr)\b"
+            r"\b(?:extended|sustained|controlled)[- ]?release\b|\b(?:er|xr|xl|sr|cr)"
+            r" (?=tab|cap|\d)|(?<=mg )(?:er|xr|xl|sr)\b"
         ),
     ),
     ("delayed", re.compile(r"\b(?:delayed[- ]?release|enteric[- ]coated)\b")),
@@ -252,6 +253,7 @@ def settle(drug: Drug) -> Drug:
     return Drug((fits[0],), drug.release) if len(fits) == 1 else drug
 
 
+@cache
 def read_name(text: str) -> Drug | None:
     """The drug that a declaration names ("apixaban", "a + b"), None where the tables do not have it."""
     wanted = normal(text)
@@ -277,6 +279,7 @@ def _classes() -> dict[str, str]:
     return named
 
 
+@cache
 def read_class(text: str) -> str | None:
     """The class that a declaration names, None where the tables do not have it; plurals allowed."""
     wanted = squeeze(normal(text))

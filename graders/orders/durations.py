@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import ROUND_CEILING, Decimal
+from functools import cache
 
 from graders.orders.text import NUMBER, normal, number, numerals
 
@@ -63,6 +64,7 @@ _RANGE = re.compile(
 )
 
 
+@cache
 def read_window(text: str) -> Span | None:
     """A declaration's window or duration ("5-10 d", "6 wk", ">=12 mo", "within 48 h"); None where it cannot be read."""
     match = _RANGE.fullmatch(numerals(normal(text)).strip())

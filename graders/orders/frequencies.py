@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any, Literal
 
 from graders.orders.text import normal, numerals
@@ -364,6 +365,7 @@ def find(text: str) -> list[Stated]:
 _TIMES_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 
 
+@cache
 def read(text: str) -> tuple[Frequency, ...] | None:
     """What a declaration's frequency says: one frequency or the ends of a range; None where it cannot be read."""
     wanted = numerals(normal(text)).strip()

@@ -140,7 +140,7 @@ def judge(
 @lru_cache(maxsize=8)
 def _read_note(path: str, text: str, now: datetime) -> tuple[Candidate, ...]:
     """What a deliverable says; kept, since every order checkpoint of a trial reads the same notes."""
-    return tuple(reading.read_text(path, text, now))
+    return tuple(reading.read_note(path, text, now))
 
 
 def _conditions(written: Sequence[Resource], records: Records) -> dict[str, Resource]:

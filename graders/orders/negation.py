@@ -315,7 +315,8 @@ _OWN_OBJECT = re.compile(
 )
 #: "hold apixaban 48 h before the extraction": a timed hold of an active order; "stop the previous order": not this one.
 _TIMED_HOLD = re.compile(
-    r"\b\d+(?:-\d+)? ?(?:h|hrs?|hours?|d|days?) (?:before|prior|pre)|\bbefore (?:surgery|the (?:procedure|surgery|extraction|biopsy))"
+    r"\b\d+(?:-\d+)? ?(?:h|hrs?|hours?|d|days?) (?:before|prior|pre)|\bbefore"
+    r" (?:surgery|the (?:procedure|surgery|extraction|biopsy))"
     r"|\bmorning of\b|\bday of\b|\bperi-?op\w*|\btoday's dose\b"
 )
 _FORMER = re.compile(
@@ -339,8 +340,10 @@ _LEADING_IF = re.compile(
 )
 _ONLY_IF = re.compile(
     r"(?:^|[.;\n])\s*only (?:if|when|once)\b|\b(?:conditional|contingent) (?:on|upon)\b"
-    r"|\b(?:start(?:ed)?|begin|give|given|take|fill|filled|order|perform|administer|initiate|proceed|done|drawn|used?)\b"
-    r"[^.;\n]{0,40}?\bonly (?:if|when|once)\b|\bonly (?:start|give|fill|take|order|perform|use)\b[^.;\n]{0,40}?\b(?:if|when|once)\b"
+    r"|\b(?:start(?:ed)?|begin|give|given|take|fill|filled|order|perform|administer"
+    r"|initiate|proceed|done|drawn|used?)\b"
+    r"[^.;\n]{0,40}?\bonly (?:if|when|once)\b|\bonly (?:start|give|fill|take|order"
+    r"|perform|use)\b[^.;\n]{0,40}?\b(?:if|when|once)\b"
 )
 _AFTER_HARMLESS = re.compile(
     r"^\s*(?:a |each |every |the |your |his |her )?(?:meals?|food|breakfast|lunch"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Literal
 
 from graders.orders import drugs, durations, frequencies, negation, regimen, services, sig
@@ -109,14 +110,30 @@ def _state(body: Mapping[str, Any]) -> tuple[State, str]:
     return ("draft", "") if status == "draft" else ("active", "")
 
 
-def read_order(resource: Resource, now: datetime, conditions: Mapping[str, Resource] | None = None) -> list[Candidate]:
-    """The candidates of one written resource; a Communication gives one a sentence that names something."""
+def read_order(
+    resource: Resource, now: datetime, conditions: Mapping[str, Resource] | None = None
+) -> tuple[Candidate, ...]:
+    """The candidates of one written resource; a Communication gives one a sentence that names something.
+
+    Read once for all checkpoints of a trial: what a resource says does not depend on who asks.
+    """
+    if conditions:
+        return tuple(_read_order(resource, now, conditions))
+    return _read_alone(resource.raw, resource.ref, now)
+
+
+@lru_cache(maxsize=512)
+def _read_alone(raw: str, ref: str, now: datetime) -> tuple[Candidate, ...]:
+    return tuple(_read_order(Resource.parse(raw, where=ref), now, {}))
+
+
+def _read_order(resource: Resource, now: datetime, conditions: Mapping[str, Resource]) -> list[Candidate]:
     body = resource.body
     match resource.type:
         case "MedicationRequest" | "MedicationStatement":
-            return [_medication(resource.ref, body, now, conditions or {})]
+            return [_medication(resource.ref, body, now, conditions)]
         case "ServiceRequest":
-            return [_service(resource.ref, body, now, conditions or {})]
+            return [_service(resource.ref, body, now, conditions)]
         case "Appointment":
             return [_appointment(resource.ref, body, now)]
         case "Communication":
@@ -637,6 +654,12 @@ def _communication(ref: str, body: Mapping[str, Any], now: datetime) -> list[Can
     why = "" if sent else f"its status is {status or 'missing'}"
     return read_text(ref, text, now, type="Communication", state=state, why=why, patient=_subject(body),
                      priority=str(body.get("priority") or ""))  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def read_note(path: str, text: str, now: datetime) -> tuple[Candidate, ...]:
+    """The candidates of a deliverable, read once for all checkpoints of a trial."""
+    return tuple(read_text(path, text, now))
 
 
 def read_text(

@@ -73,6 +73,7 @@ def find(table: str, text: str, *, kind: str = "", prose: bool = False) -> list[
     return found
 
 
+@cache
 def canonical(table: str, text: str, *, kind: str = "") -> str | None:
     """The row that a declaration names, None where the tables do not have it."""
     wanted = normal(text)
@@ -241,6 +242,7 @@ def modalities_in(text: str, *, prose: bool = False) -> frozenset[str]:
     return frozenset(found)
 
 
+@cache
 def site_names(text: str) -> frozenset[str]:
     """The sites that a declaration names; the words themselves where the tables do not have them."""
     wanted = normal(text)
