@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from graders.orders import authority as who
@@ -110,7 +110,7 @@ def judge(
     for resource in written:
         found += reading.read_order(resource, context.now, conditions_held)
     for path, text in texts.items():
-        found += _read_note(path, text, context.now)
+        found += reading.read_note(path, text, context.now)
     case = Case(
         checkpoint, context, tuple(found), tuple(written), records, who.of_checkpoint(checkpoint, context.authority)
     )
@@ -135,12 +135,6 @@ def judge(
         )
     said = "; ".join(dict.fromkeys(state.matched.values())) or "nothing forbidden was ordered"
     return OrderJudgement("pass", said, orders, tuple(state.cites))
-
-
-@lru_cache(maxsize=8)
-def _read_note(path: str, text: str, now: datetime) -> tuple[Candidate, ...]:
-    """What a deliverable says; kept, since every order checkpoint of a trial reads the same notes."""
-    return tuple(reading.read_note(path, text, now))
 
 
 def _conditions(written: Sequence[Resource], records: Records) -> dict[str, Resource]:

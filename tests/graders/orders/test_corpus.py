@@ -48,6 +48,9 @@ def _concept(text: str, system: str = "", code: str = "") -> dict[str, Any]:
 
 
 def _resource(case: dict[str, Any], number: int) -> dict[str, Any]:
+    if "fhir" in case:
+        whole: dict[str, Any] = json.loads(case["fhir"])
+        return whole
     subject = {"reference": case.get("patient", PATIENT)}
     body: dict[str, Any] = {"id": case.get("id", f"o{number}"), "status": case.get("status", "active")}
     if case.get("do_not_perform"):
