@@ -137,6 +137,10 @@ _ENTRY = re.compile(
     r"(?:list|entry|entries|record|section|field|label)s?\b"
     r"|\b(?:as|to|under|in|on)(?: (?:an?|the|his|her|their))?(?: drug)? (?:allerg(?:y|ies)|intolerances?)\b(?! \w*test)"
 )
+#: A question put, not an answer: "whether to restart", "the PCP asked to restart".
+_ASKED = re.compile(r"\b(?:whether|asked|asks|asking|questions?|wonder(?:s|ed|ing)?)\b[^;\n]*$")
+#: What would hold for others: "although KDIGO recommends ..., he had ketoacidosis". Its clause ends at a comma.
+_CONCEDED = re.compile(r"\b(?:although|though|normally|ordinarily|typically|usually|generally|in general)\b[^,;\n]*$")
 _IF = re.compile(
     r"\b(?:if|when|once|unless|should (?:the|her|his|their|k|potassium|symptoms|there)"
     r"|in case|provided(?: that)?|as long as|only if|until|in the event)\b"
@@ -214,7 +218,7 @@ def sentences(text: str) -> list[Sentence]:
                 and re.match(r"\.\s*[a-z]\.", body[cut.start() :])
             ):
                 continue
-            pieces.append((at, body[at : cut.start()]))
+            pieces.append((at, body[at : cut.start() + (cut[0] == "?")]))
             at = cut.end()
         pieces.append((at, body[at:]))
         own = label[1] if label else ""
@@ -245,6 +249,8 @@ def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -
         return "mentioned"
     if conditional:
         return "conditional"
+    if sentence.text.rstrip().endswith("?") or _ASKED.search(before) or _CONCEDED.search(before):
+        return "mentioned"
     if _AFTER_WEIGH.search(after):
         return "considered"
     if last == "considered" or (
