@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from tasks.errors import UsageError, WorkbenchError
 from tasks.package import FolderSource
 from tasks.stored import Batch, StoredTrial
 from tasks.workspace import Workspace
+
+if TYPE_CHECKING:
+    from graders.judge import Judge
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -78,7 +81,8 @@ def regrade(
     with _reported():
         batch, trials = _trials(what)
         source = FolderSource(suite) if suite else PlannedSource(batch)
-        done = again.regrade_all(trials, source, dry_run=dry_run)
+        with _judge() as judge:
+            done = again.regrade_all(trials, source, dry_run=dry_run, judge=judge)
     typer.echo(again.as_json(done) if as_json else again.as_text(done, dry_run=dry_run))
 
 
@@ -123,6 +127,19 @@ def tables(
             typer.echo(json.dumps({table: clinical.rows(table) for table in chosen}, ensure_ascii=False, indent=1))
         else:
             typer.echo(clinical.render(name))
+
+
+@contextmanager
+def _judge() -> Iterator[Judge | None]:
+    """The judge of the workspace for as long as it is needed; None where none is configured."""
+    from graders.judge import Judge
+
+    judge = Judge.configured(Workspace.find())
+    try:
+        yield judge
+    finally:
+        if judge is not None:
+            judge.close()
 
 
 def _batch(name: str) -> Batch:

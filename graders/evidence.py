@@ -33,6 +33,7 @@ class Evidence:
     `chart`: the record as the agent found it. `created`: the ledger, in the order of writing. `calls`: every tool call
     with its full result and how much of it was shown. `files`: what stands in the trial's workspace, path -> text.
     `missing`: why a part of the evidence could not be read, "" where all of it was; then nothing is graded by it.
+    `agent`: whose trial it is, so that no model judges its own work; "" where that is not known.
     """
 
     task: Task
@@ -41,6 +42,7 @@ class Evidence:
     calls: tuple[ToolCall, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     missing: str = ""
+    agent: str = ""
 
     @classmethod
     def from_trial(cls, task: Task, trial: StoredTrial) -> Evidence:
@@ -56,6 +58,7 @@ class Evidence:
             calls=tuple(trial.calls()),
             files=trial.files(),
             missing=f"the stored record is damaged ({len(damaged)} lines)" if damaged else "",
+            agent=trial.key.agent,
         )
 
     # ---- who and when -------------------------------------------------------------------------------------------

@@ -12,9 +12,13 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
+from graders import sandbox
 from graders.evidence import Evidence
-from graders.hybrid import judge_value
-from graders.orders import OrderContext, check_declaration, judge
+from graders.hybrid import agent_value, judge_value
+from graders.judge import Judge
+from graders.judging.rulings import Ruling
+from graders.orders import OrderContext, check_declaration
+from graders.orders import judge as judge_orders
 from graders.seen import judge_seen
 from graders.trust import CODE_FILE, is_trusted
 from graders.verdicts import AnyCite, Judgement, Truth
@@ -22,9 +26,9 @@ from graders.version import VERSION
 from tasks.declarations import Checkpoint
 from tasks.errors import WorkbenchError
 from tasks.structure import functions
-from tasks.trials import Grader, Result, Verdict
+from tasks.trials import Grader, Judging, Result, Verdict
 
-NO_SANDBOX = "task code runs only in the sandbox, which is not there yet"
+NO_LEGACY = "a legacy pytest checkpoint is not run yet"
 NO_JUDGE = "no judge configured"
 
 #: Which part decides where several code keys hold together: a proven fail before what could not be established.
@@ -38,25 +42,31 @@ class Part(NamedTuple):
     result: Result
     reason: str
     cites: tuple[AnyCite, ...] = ()
+    judging: Judging | None = None
 
 
 def grade(
-    evidence: Evidence, checkpoints: Sequence[Checkpoint] | None = None, at: datetime | None = None
+    evidence: Evidence,
+    checkpoints: Sequence[Checkpoint] | None = None,
+    at: datetime | None = None,
+    *,
+    judge: Judge | None = None,
 ) -> list[Verdict]:
     """A verdict for each checkpoint (all of the task's by default), in their order, stamped `at` (now by default).
 
-    The same evidence always gives the same verdicts apart from `at`.
+    The same evidence always gives the same verdicts apart from `at`; those of a `judge` as long as its cache is kept.
+    Without a judge, what only a model can tell is ungraded.
     """
     stamp = at or datetime.now(UTC)
     wanted = evidence.task.checkpoints if checkpoints is None else checkpoints
-    return [_verdict(checkpoint, evidence, stamp) for checkpoint in wanted]
+    return [_verdict(checkpoint, evidence, stamp, judge) for checkpoint in wanted]
 
 
-def _verdict(checkpoint: Checkpoint, evidence: Evidence, at: datetime) -> Verdict:
+def _verdict(checkpoint: Checkpoint, evidence: Evidence, at: datetime, judge: Judge | None) -> Verdict:
     if evidence.faults:
         parts = [Part("evidence", "error", f"The evidence cannot be read: {'; '.join(evidence.faults)}.")]
     else:
-        parts = [_guarded(name, work, evidence) for name, work in _work(checkpoint, evidence)]
+        parts = [_guarded(name, work, evidence) for name, work in _work(checkpoint, evidence, judge)]
     result = min((part.result for part in parts), key=_WORST_FIRST.index)
     ordered = sorted(parts, key=lambda part: _WORST_FIRST.index(part.result))
     kind = "code" if checkpoint.grader == "pytest" else checkpoint.grader
@@ -68,6 +78,7 @@ def _verdict(checkpoint: Checkpoint, evidence: Evidence, at: datetime) -> Verdic
         grader=Grader(kind=kind, name="+".join(part.name for part in parts), version=VERSION),
         at=at,
         grade_digest=evidence.task.grade_digest,
+        judging=next((part.judging for part in parts if part.judging is not None), None),
     )
 
 
@@ -76,14 +87,14 @@ def _sentence(reason: str) -> str:
     return reason if reason.endswith((".", "!", "?")) else f"{reason}."
 
 
-def _work(checkpoint: Checkpoint, evidence: Evidence) -> Iterable[tuple[str, Callable[[], Part]]]:
+def _work(checkpoint: Checkpoint, evidence: Evidence, judge: Judge | None) -> Iterable[tuple[str, Callable[[], Part]]]:
     """(key, how it is judged) for every key that the checkpoint declares."""
     if checkpoint.grader == "judge":
-        yield "judge", lambda: Part("judge", "ungraded", f"ungraded: {NO_JUDGE}")
+        yield "judge", lambda: _judged(checkpoint, evidence, judge)
     elif checkpoint.grader == "pytest":
-        yield "pytest", lambda: Part("pytest", "ungraded", f"ungraded: {NO_SANDBOX}")
+        yield "pytest", lambda: Part("pytest", "ungraded", f"ungraded: {NO_LEGACY}")
     elif checkpoint.grader == "hybrid":
-        yield "hybrid", lambda: _hybrid(checkpoint, evidence)
+        yield "hybrid", lambda: _hybrid(checkpoint, evidence, judge)
     else:
         if checkpoint.order or checkpoint.must_not or checkpoint.followup:
             yield "orders", lambda: _orders(checkpoint, evidence)
@@ -121,7 +132,7 @@ def _orders(checkpoint: Checkpoint, evidence: Evidence) -> Part:
     if faults := _unreadable(checkpoint):
         # A row that cannot be read would never match and never forbid: grading would be off without anybody knowing.
         return Part("orders", "error", f"The declaration cannot be read: {'; '.join(faults)}.")
-    judgement = judge(
+    judgement = judge_orders(
         checkpoint,
         OrderContext(
             patient=context.patient,
@@ -141,40 +152,91 @@ def _unreadable(checkpoint: Checkpoint) -> tuple[str, ...]:
     return tuple(check_declaration(checkpoint))
 
 
+# ---- judge ----------------------------------------------------------------------------------------------------------
+
+
+def _judged(checkpoint: Checkpoint, evidence: Evidence, judge: Judge | None) -> Part:
+    if judge is None:
+        return Part("judge", "ungraded", f"ungraded: {NO_JUDGE}")
+    return _part("judge", judge.rule(checkpoint, evidence, agent=evidence.agent))
+
+
+def _part(name: str, ruling: Ruling) -> Part:
+    return Part(name, ruling.result, ruling.reason, ruling.cites, ruling.judging)
+
+
 # ---- functions ------------------------------------------------------------------------------------------------------
 
 
 def _function(name: str, evidence: Evidence) -> Part:
-    if not _may_run(evidence):
-        return Part("function", "ungraded", f"ungraded: {NO_SANDBOX}")
-    answer = call_function(name, evidence)
-    if not isinstance(answer, Judgement):
+    ran = _run_function("function", name, evidence)
+    if isinstance(ran, Part):
+        return ran
+    if not isinstance(ran.answer, Judgement):
         return Part(
-            "function",
+            ran.part,
             "error",
-            f"The function {name} returned {type(answer).__name__}, not passed(), partial() or failed().",
+            f"The function {name} returned {ran.returned}, not passed(), partial() or failed().",
         )
-    return Part("function", answer.result, answer.reason, answer.cites)
+    return Part(ran.part, ran.answer.result, ran.answer.reason, ran.answer.cites)
 
 
-def _hybrid(checkpoint: Checkpoint, evidence: Evidence) -> Part:
-    if checkpoint.extract is not None and checkpoint.extract.pattern is None:
+def _hybrid(checkpoint: Checkpoint, evidence: Evidence, judge: Judge | None) -> Part:
+    by_model = checkpoint.extract is not None and checkpoint.extract.pattern is None
+    if by_model and judge is None:
         return Part("hybrid", "ungraded", f"ungraded: {NO_JUDGE}")
     truth_name = checkpoint.truth or ""
     truth: Truth | None = None
+    part = "hybrid"
     if truth_name in functions(evidence.task.code or ""):
-        if not _may_run(evidence):
-            return Part("hybrid", "ungraded", f"ungraded: {NO_SANDBOX}")
-        answer = call_function(truth_name, evidence)
-        if not isinstance(answer, Truth):
+        ran = _run_function("hybrid", truth_name, evidence)
+        if isinstance(ran, Part):
+            return ran
+        if not isinstance(ran.answer, Truth):
             return Part(
-                "hybrid",
-                "error",
-                f"The function {truth_name} returned {type(answer).__name__}, not Truth(value, unit).",
+                ran.part, "error", f"The function {truth_name} returned {ran.returned}, not Truth(value, unit)."
             )
-        truth = answer
-    judgement = judge_value(checkpoint, evidence, truth)
-    return Part("hybrid", judgement.result, judgement.reason, judgement.cites)
+        truth, part = ran.answer, ran.part
+    if judge is None or not by_model:
+        judgement = judge_value(checkpoint, evidence, truth)
+        return Part(part, judgement.result, judgement.reason, judgement.cites)
+    ruling = judge.read_value(checkpoint, evidence, agent_value(checkpoint, evidence, truth).unit, agent=evidence.agent)
+    if ruling.result != "pass":
+        return _part(part, ruling)
+    written = [(one.quote, one.number, one.unit) for one in ruling.values]
+    judgement = judge_value(checkpoint, evidence, truth, written)
+    return Part(part, judgement.result, judgement.reason, judgement.cites, ruling.judging)
+
+
+class Ran(NamedTuple):
+    """What a function answered; `part` says where it ran: `function`, `function[kernel]`, `function[process]`."""
+
+    part: str
+    answer: object
+    returned: str
+
+
+def _run_function(part: str, name: str, evidence: Evidence) -> Ran | Part:
+    """The answer of a function of checkpoints.py: here if it is our own code, else in the sandbox.
+
+    A function that ends or is ended without an answer is an error of this checkpoint alone; where the sandbox cannot
+    hold it, it is not run.
+    """
+    if _may_run(evidence):
+        answer = call_function(name, evidence)
+        return Ran(part, answer, type(answer).__name__)
+    try:
+        box = sandbox.configured()
+    except sandbox.SandboxUnavailable as fault:
+        return Part(part, "ungraded", f"ungraded: {fault}")
+    part = f"{part}[{box.mode}]"
+    try:
+        said = box.call(name, evidence)
+    except sandbox.SandboxUnavailable as fault:
+        return Part(part, "ungraded", f"ungraded: {fault}")
+    except sandbox.SandboxFault as fault:
+        return Part(part, "error", f"The function {name} gave no answer: {fault}.")
+    return Ran(part, said, said if isinstance(said, str) else type(said).__name__)
 
 
 def _code(evidence: Evidence) -> bytes:

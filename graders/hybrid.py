@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from re import _parser  # type: ignore[attr-defined]  # the one way to look at a pattern without running it
 from typing import Any, Literal, NamedTuple
@@ -33,25 +34,48 @@ class Stated(NamedTuple):
     quote: QuoteCite
 
 
-def judge_value(checkpoint: Checkpoint, evidence: Evidence, truth: Truth | None = None) -> ValueJudgement:
-    """Whether the value that the pattern finds agrees with `truth` (by default the built-in one that is named).
+class Expected(NamedTuple):
+    """What the agent should have written: the truth in the unit of comparison."""
 
-    The pattern's group `value`, else its first group, else all of it, is the number; a group `unit` gives the unit that
-    the agent wrote, otherwise it is read in the checkpoint's unit. `tolerance` is absolute, in the checkpoint's unit.
+    value: Decimal
+    unit: str
+    analyte: str
+    cites: tuple[AnyCite, ...]
+
+
+def agent_value(checkpoint: Checkpoint, evidence: Evidence, truth: Truth | None = None) -> Expected:
+    """The value that a hybrid checkpoint expects, by `truth` or the built-in one that it names."""
+    if checkpoint.truth is None:
+        raise DeclarationError("a hybrid checkpoint needs truth", where=checkpoint.id)
+    truth = truth or truths.compute(checkpoint.truth, evidence)
+    unit = checkpoint.unit or truth.unit
+    analyte = truths.analyte_of(checkpoint.truth)
+    return Expected(convert(Decimal(str(truth.value)), truth.unit, unit, analyte), unit, analyte, truth.cites)
+
+
+def judge_value(
+    checkpoint: Checkpoint,
+    evidence: Evidence,
+    truth: Truth | None = None,
+    written: Sequence[tuple[str, str, str]] | None = None,
+) -> ValueJudgement:
+    """Whether the value that was written agrees with `truth` (by default the built-in one that is named).
+
+    The value is found by the pattern: its group `value`, else its first group, else all of it, is the number; a group
+    `unit` gives the unit that the agent wrote, otherwise it is read in the checkpoint's unit. `written` are (words,
+    number, unit) that a model read instead. `tolerance` is absolute, in the checkpoint's unit.
     """
-    if checkpoint.extract is None or checkpoint.extract.pattern is None or checkpoint.truth is None:
+    if checkpoint.extract is None or (checkpoint.extract.pattern is None and written is None):
         raise DeclarationError("a hybrid checkpoint needs truth and a pattern", where=checkpoint.id)
     text = evidence.text(checkpoint.extract.file)
     if text is None:
         return ValueJudgement("fail", f"{checkpoint.extract.file} was not written.")
-    truth = truth or truths.compute(checkpoint.truth, evidence)
-    unit = checkpoint.unit or truth.unit
-    analyte = truths.analyte_of(checkpoint.truth)
-    wanted = convert(Decimal(str(truth.value)), truth.unit, unit, analyte)
+    wanted, unit, analyte, sources = agent_value(checkpoint, evidence, truth)
     tolerance = Decimal(str(checkpoint.tolerance or 0))
-    stated = _stated(checkpoint.extract.pattern, text, checkpoint.extract.file, unit, analyte)
+    found = _found(checkpoint.extract.pattern, text) if written is None else written
+    stated = _stated(found, checkpoint.extract.file, unit, analyte)
     right = [one for one in stated if abs(one.value - wanted) <= tolerance]
-    cites = (*(one.quote for one in stated), *truth.cites)
+    cites = (*(one.quote for one in stated), *sources)
     expected = _quantity(wanted, unit)
     if not stated:
         return ValueJudgement("fail", f"No value was found in {checkpoint.extract.file}; expected {expected}.", cites)
@@ -64,11 +88,17 @@ def judge_value(checkpoint: Checkpoint, evidence: Evidence, truth: Truth | None 
     return ValueJudgement("ungraded", reason, cites)
 
 
-def _stated(pattern: str, text: str, file: str, unit: str, analyte: str) -> list[Stated]:
-    found = []
-    for match in compiled(pattern).finditer(text):
+def _found(pattern: str | None, text: str) -> Iterator[tuple[str, str, str]]:
+    """(words, number, unit) wherever the pattern matches."""
+    for match in compiled(pattern or "").finditer(text):
         groups = match.groupdict()
         written = groups.get("value") or (match.group(1) if match.re.groups else match.group(0)) or ""
+        yield match.group(0), written, (groups.get("unit") or "").strip()
+
+
+def _stated(written_values: Iterable[tuple[str, str, str]], file: str, unit: str, analyte: str) -> list[Stated]:
+    found = []
+    for words, written, given in written_values:
         number = _NUMBER.fullmatch(written.strip())
         if not number or not number.group(0):
             continue
@@ -76,10 +106,7 @@ def _stated(pattern: str, text: str, file: str, unit: str, analyte: str) -> list
             value = Decimal(number.group(0).replace(",", ""))
         except InvalidOperation:
             continue
-        given = (groups.get("unit") or "").strip()
-        found.append(
-            Stated(convert(value, given, unit, analyte) if given else value, QuoteCite(file=file, text=match.group(0)))
-        )
+        found.append(Stated(convert(value, given, unit, analyte) if given else value, QuoteCite(file=file, text=words)))
     return found
 
 

@@ -44,9 +44,7 @@ def beta_below(x: float, a: float, b: float) -> float:
         return 0.0
     if x >= 1:
         return 1.0
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    )
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
     if x < (a + 1) / (a + b + 2):
         return front * _fraction(x, a, b) / a
     return 1 - front * _fraction(1 - x, b, a) / b
@@ -158,7 +156,9 @@ class Comparison:
     worse: int
 
 
-def compare(first: Sequence[float], second: Sequence[float], *, seed: int = 0, level: float = LEVEL) -> Comparison | None:
+def compare(
+    first: Sequence[float], second: Sequence[float], *, seed: int = 0, level: float = LEVEL
+) -> Comparison | None:
     """Paired comparison of two agents' rates per task, in the same order of tasks; None without a task."""
     pairs = list(zip(first, second, strict=True))
     tasks = len(pairs)

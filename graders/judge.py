@@ -68,7 +68,9 @@ class Judge:
 
     @classmethod
     def configured(cls, workspace: Workspace, *, policy: RetryPolicy | None = None) -> Judge | None:
-        """The judge that workbench.toml names; None where it names none. Raises SettingsError."""
+        """The judge that workbench.toml names; None where it names none, or is not there. Raises SettingsError."""
+        if not workspace.settings_file.exists():
+            return None
         settings = workspace.settings
         name = settings.use.judge
         if not name:
@@ -150,7 +152,9 @@ class Judge:
 
     # ---- asking ---------------------------------------------------------------------------------------------------
 
-    def _ask(self, question: Question, schema: Any, data_class: DataClass, check: Any = None) -> list[Juror[Any]] | Ruling:
+    def _ask(
+        self, question: Question, schema: Any, data_class: DataClass, check: Any = None
+    ) -> list[Juror[Any]] | Ruling:
         if self._down and time.monotonic() < self._down[0]:
             return Ruling(result="error", reason=f"The judge {self.name} was not reached a moment ago: {self._down[1]}")
         try:
@@ -210,7 +214,9 @@ class Judge:
             return Ruling(result="ungraded", reason=f"{NEEDS_REVIEW}: {why} ({spread}). {said}", judging=judging)
         speaker = next(juror.value for juror in jurors if juror.value is not None and juror.value.verdict == decided)
         cites = tuple(
-            dict.fromkeys(QuoteCite(file=file if said.source == "answer" else "record", text=said.text) for said in speaker.quotes)
+            dict.fromkeys(
+                QuoteCite(file=file if said.source == "answer" else "record", text=said.text) for said in speaker.quotes
+            )
         )
         notes = [speaker.reason]
         if len(votes) > 1:
@@ -231,9 +237,7 @@ class Judge:
         if fault := _too_few(judging):
             return Ruling(result="error", reason=fault, judging=judging)
         if decided is None:
-            return Ruling(
-                result="ungraded", reason=f"{NEEDS_REVIEW}: the value was read differently", judging=judging
-            )
+            return Ruling(result="ungraded", reason=f"{NEEDS_REVIEW}: the value was read differently", judging=judging)
         values = next(reading for reading in readings if reading is not None and _compared(reading) == decided)
         note = f"{question.cut:,} characters at the end were not read." if question.cut else ""
         return Ruling(result="pass", reason=note, judging=judging, values=values)
@@ -263,13 +267,15 @@ def _too_few(judging: Judging) -> str:
 
 
 def _spread(judging: Judging) -> str:
-    """"2 pass, 1 fail; 1 juror failed and is left out"."""
+    """ "2 pass, 1 fail; 1 juror failed and is left out"."""
     order = ("pass", "partial", "fail", "needs_review")
     said = ", ".join(
-        f"{judging.counted.count(vote)} {vote.replace('_', ' ')}"  # type: ignore[arg-type]
-        for vote in order
-        if vote in judging.counted
+        f"{judging.counted.count(vote)} {vote.replace('_', ' ')}" for vote in order if vote in judging.counted
     )
     failed = len(judging.votes) - len(judging.counted)
-    lost = f"; {failed} juror{'s' if failed > 1 else ''} failed and {'are' if failed > 1 else 'is'} left out" if failed else ""
+    lost = (
+        f"; {failed} juror{'s' if failed > 1 else ''} failed and {'are' if failed > 1 else 'is'} left out"
+        if failed
+        else ""
+    )
     return f"votes: {said}{lost}"

@@ -171,7 +171,9 @@ def events_per_task(events: Sequence[Sequence[int]], most: Sequence[int]) -> tup
     value = sum(means) / len(means)
     if not highest:
         return value, Interval(0.0, 0.0)
-    scaled = rate_interval([mean / highest for mean in means], [1.0] * len(means), worth=float(sum(len(r) for r, _ in used)))
+    scaled = rate_interval(
+        [mean / highest for mean in means], [1.0] * len(means), worth=float(sum(len(r) for r, _ in used))
+    )
     return value, None if scaled is None else Interval(scaled.low * highest, scaled.high * highest)
 
 

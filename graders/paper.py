@@ -87,7 +87,9 @@ def published(path: Path | None = None) -> Published:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"the published figures are not of the known shape: {where}: {first['msg']}", where=str(place)) from None
+        raise UsageError(
+            f"the published figures are not of the known shape: {where}: {first['msg']}", where=str(place)
+        ) from None
 
 
 def counts_of(row: PublishedModel) -> list[Counts]:
@@ -134,5 +136,3 @@ def as_text(found: list[Rebuilt]) -> str:
         "pass@3 as printed is the plug-in form, not the unbiased one that the paper states; pass^3 is 'all 3 runs passed'.",
     ]
     return "\n".join(lines)
-
-

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graders.evidence import Evidence
-from graders.grade import grade
+from graders.grade import NO_JUDGE, grade
+from graders.judge import Judge
 from graders.score import deciding_verdicts
+from graders.version import VERSION
+from tasks.declarations import Checkpoint
 from tasks.errors import WorkbenchError
 from tasks.package import Task, TaskSource
 from tasks.stored import StoredTrial
@@ -42,11 +45,14 @@ class Regraded:
     skipped: str = ""
 
 
-def regrade(trial: StoredTrial, task: Task, *, at: datetime | None = None, dry_run: bool = False) -> Regraded:
+def regrade(
+    trial: StoredTrial, task: Task, *, at: datetime | None = None, dry_run: bool = False, judge: Judge | None = None
+) -> Regraded:
     """Grade a stored trial by the task's present checkpoints; append the verdicts that are new or changed.
 
     A verdict that comes out the same apart from its time is not appended again; a person's verdict stands above every
-    grader's and is not touched. Raises EnvironmentFault where the verdicts cannot be written.
+    grader's and is not touched. A verdict of the `judge` on the very same question stands and is not asked for again;
+    so does, without a judge, every verdict that one gave. Raises EnvironmentFault where the verdicts cannot be written.
     """
     outcome = trial.outcome
     if outcome is None:
@@ -55,10 +61,18 @@ def regrade(trial: StoredTrial, task: Task, *, at: datetime | None = None, dry_r
         return Regraded(trial.key, skipped=f"a trial that ended as {outcome.outcome} is not graded")
     if outcome.agent_digest != task.agent_digest:
         return Regraded(trial.key, skipped="the agent saw another version of the task; run it again")
-    fresh = grade(Evidence.from_trial(task, trial), at=at)
+    evidence = Evidence.from_trial(task, trial)
     # All digests, so that a change of the checkpoints is found and named; persons' verdicts are not ours to compare.
     graders_own = [verdict for verdict in trial.verdicts() if verdict.grader.kind != "person"]
     before = deciding_verdicts(task.checkpoints, graders_own)
+    standing = {
+        checkpoint.id: before[checkpoint.id]
+        for checkpoint in task.checkpoints
+        if checkpoint.id in before and _stands(before[checkpoint.id], checkpoint, evidence, judge)
+    }
+    asked = [checkpoint for checkpoint in task.checkpoints if checkpoint.id not in standing]
+    given = {verdict.checkpoint: verdict for verdict in grade(evidence, asked, at, judge=judge)} | standing
+    fresh = [given[checkpoint.id] for checkpoint in task.checkpoints]
     changes = tuple(
         Change(
             verdict.checkpoint, before.get(verdict.checkpoint), verdict, _why(before.get(verdict.checkpoint), verdict)
@@ -71,7 +85,35 @@ def regrade(trial: StoredTrial, task: Task, *, at: datetime | None = None, dry_r
     return Regraded(trial.key, tuple(fresh), changes)
 
 
-def regrade_all(trials: Iterable[StoredTrial], source: TaskSource, *, dry_run: bool = False) -> list[Regraded]:
+def _stands(before: Verdict, checkpoint: Checkpoint, evidence: Evidence, judge: Judge | None) -> bool:
+    """Whether a model's verdict need not be asked for again: the same question to the same judge, answered."""
+    if before.judging is None or before.result == "error" or evidence.faults:
+        return False
+    if before.grade_digest != evidence.task.grade_digest or before.grader.version != VERSION:
+        return False
+    if judge is None:
+        return True
+    if checkpoint.grader != "judge":
+        return False  # the truth is computed anew; what the model read comes from its cache
+    try:
+        return judge.key(checkpoint, evidence) == before.judging.key
+    except WorkbenchError:
+        return False
+
+
+def lacks_judge(task: Task, verdicts: Iterable[Verdict]) -> bool:
+    """Whether a checkpoint waits for a judge: one failed at it, or there was none when it was graded."""
+    graders_own = [verdict for verdict in verdicts if verdict.grader.kind != "person"]
+    waiting = deciding_verdicts(task.checkpoints, graders_own, task.grade_digest).values()
+    return any(
+        verdict.grader.kind in ("judge", "hybrid") and (verdict.result == "error" or NO_JUDGE in verdict.reason)
+        for verdict in waiting
+    )
+
+
+def regrade_all(
+    trials: Iterable[StoredTrial], source: TaskSource, *, dry_run: bool = False, judge: Judge | None = None
+) -> list[Regraded]:
     """Regrade trials of several tasks; one whose task cannot be loaded is skipped with the reason."""
     loaded: dict[str, Task | str] = {}
     done = []
@@ -86,7 +128,7 @@ def regrade_all(trials: Iterable[StoredTrial], source: TaskSource, *, dry_run: b
         done.append(
             Regraded(trial.key, skipped=f"the task cannot be loaded: {task}")
             if isinstance(task, str)
-            else regrade(trial, task, dry_run=dry_run)
+            else regrade(trial, task, dry_run=dry_run, judge=judge)
         )
     return done
 
@@ -142,8 +184,12 @@ def as_json(done: Sequence[Regraded]) -> str:
 
 
 def same(before: Verdict | None, after: Verdict) -> bool:
-    """Whether two verdicts are equal apart from their time."""
-    return before is not None and before.model_copy(update={"at": after.at}) == after
+    """Whether two verdicts are equal apart from their time, and from what a model's answer to one question cost."""
+    if before is None or before.judging is None or after.judging is None:
+        return before is not None and before.model_copy(update={"at": after.at}) == after
+    if before.judging.key != after.judging.key:
+        return False
+    return before.model_copy(update={"at": after.at, "judging": after.judging}) == after
 
 
 def _why(before: Verdict | None, after: Verdict) -> str:

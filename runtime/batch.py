@@ -20,7 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graders.regrade import regrade
+from graders.judge import Judge
+from graders.regrade import lacks_judge, regrade
 from graders.version import VERSION
 from runtime.agent import prompt_hash
 from runtime.agents import is_built_in
@@ -46,6 +47,7 @@ class Need(StrEnum):
 
     run = "run"
     rerun = "rerun"
+    resume = "resume"
     regrade = "regrade"
     reuse = "reuse"
     busy = "busy"
@@ -96,9 +98,12 @@ class Tally:
         return not self.unfinished and not self.stopped
 
 
-def decide(attempts: Sequence[StoredTrial], task: Task, *, retry_broken: bool = False) -> Decision:
+def decide(
+    attempts: Sequence[StoredTrial], task: Task, *, retry_broken: bool = False, judge: bool = False
+) -> Decision:
     """What a trial with these attempts (of one task, agent and run, in order) needs now.
 
+    `judge`: whether there is one now; then what an earlier one failed at, or nobody judged, is graded again.
     `retry_broken` also runs again what ended as config_error or internal_error, after somebody has mended the cause.
     """
     if not attempts:
@@ -108,12 +113,12 @@ def decide(attempts: Sequence[StoredTrial], task: Task, *, retry_broken: bool = 
     if outcome is None:
         if last.alive:
             return Decision(Need.busy, "another process is running it")
-        return Decision(Need.rerun, "its process ended before it did")
+        return Decision(Need.resume, "its process ended before it did")
     if outcome.agent_digest != task.agent_digest:
         return Decision(Need.rerun, "instruction, chart, context or limits have changed")
     rule = OUTCOMES[outcome.outcome]
     if rule.retry != "no":
-        return Decision(Need.rerun, f"it ended as {outcome.outcome}")
+        return Decision(Need.resume, f"it ended as {outcome.outcome}")
     if not rule.grade:
         if retry_broken:
             return Decision(Need.rerun, f"it ended as {outcome.outcome}")
@@ -129,6 +134,8 @@ def decide(attempts: Sequence[StoredTrial], task: Task, *, retry_broken: bool = 
         return Decision(Need.regrade, "the checkpoints have changed, or were not graded")
     if wanted - current:
         return Decision(Need.regrade, f"the graders are now of version {VERSION}")
+    if judge and lacks_judge(task, last.verdicts()):
+        return Decision(Need.regrade, "the judge failed, or there was none")
     return Decision(Need.reuse, "the same task, checkpoints and graders")
 
 
@@ -271,10 +278,13 @@ def run_batch(
         for item in items:
             agent_folder(item.agent)
             batch.add_plan(planned_line(item, settings))
-        run = _Run(batch, items, settings, executor, progress, retry_broken, max_attempts, grace)
+        judge = Judge.configured(Workspace.find())
+        run = _Run(batch, items, settings, executor, progress, retry_broken, max_attempts, grace, judge)
         try:
             return run.run()
         finally:
+            if judge is not None:
+                judge.close()
             (batch.path / _STOP_FILE).unlink(missing_ok=True)
 
 
@@ -289,6 +299,7 @@ class _Run:
         retry_broken: bool,
         max_attempts: int,
         grace: float,
+        judge: Judge | None,
     ) -> None:
         self.batch = batch
         self.items = items
@@ -298,6 +309,7 @@ class _Run:
         self.retry_broken = retry_broken
         self.max_attempts = max_attempts
         self.grace = grace
+        self.judge = judge
         self.tally = Tally()
         self.total = sum(item.runs for item in items)
         self.done = 0
@@ -334,21 +346,21 @@ class _Run:
                     yield item, run, stored.get((item.task.id, item.agent, run), [])
 
     def _start(self, item: Item, run: int, attempts: list[StoredTrial]) -> None:
-        decision = decide(attempts, item.task, retry_broken=self.retry_broken)
+        decision = decide(attempts, item.task, retry_broken=self.retry_broken, judge=self.judge is not None)
         self.tally.needs[decision.need] += 1
         self.needs[(item.task.id, item.agent, run)] = decision.need
-        if decision.need in (Need.run, Need.rerun):
-            self._submit(item, run)
+        if decision.need in (Need.run, Need.rerun, Need.resume):
+            self._submit(item, run, attempts[-1].key.attempt if decision.need is Need.resume else None)
             return
         last = attempts[-1]
         if decision.need is Need.busy:
             self._finish(last.key, Need.busy, None, decision.why, last)
             return
         if decision.need is Need.regrade:
-            regrade(last, item.task)
+            regrade(last, item.task, judge=self.judge)
         self._finish(last.key, decision.need, last.state, decision.why, last)
 
-    def _submit(self, item: Item, run: int) -> None:
+    def _submit(self, item: Item, run: int, after: int | None) -> None:
         key = self.batch.next_attempt(item.task.id, item.agent, run)
         self.tries[(key.task, key.agent, key.run)] += 1
         request = TrialRequest(
@@ -357,6 +369,7 @@ class _Run:
             key=key,
             settings=self.settings,
             agent_digest=item.task.agent_digest,
+            after=after,
         )
         self.pending[self.executor.submit(request)] = (item, key)
 
@@ -366,7 +379,7 @@ class _Run:
         who = (key.task, key.agent, key.run)
         retry = OUTCOMES[result.outcome.outcome].retry == "yes" if result.outcome else result.error == DIED
         if retry and self.stop_asked is None and self.tries[who] < self.max_attempts:
-            self._submit(item, key.run)
+            self._submit(item, key.run, key.attempt)
             return
         outcome = result.outcome.outcome if result.outcome else None
         trial = StoredTrial(self.batch.path / trial_folder(key), key) if result.outcome else None

@@ -76,7 +76,9 @@ class Question:
 def neutral(text: str) -> str:
     """The text as a person sees it: one kind of line break, no unseen or control characters."""
     text = _UNSEEN.sub("", _LINE_BREAK.sub("\n", text))
-    return "".join(letter for letter in text if letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs", "Co"))
+    return "".join(
+        letter for letter in text if letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs", "Co")
+    )
 
 
 def fenced(name: str, text: str) -> str:

@@ -97,5 +97,3 @@ def remember(folder: Path | None, key: str, ruling: Ruling, data_class: DataClas
 
 def _place(folder: Path, key: str) -> Path:
     return folder / key[:2] / f"{key}.json"
-
-

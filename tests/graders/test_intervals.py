@@ -91,9 +91,7 @@ def test_the_same_agent_twice_is_no_difference_and_no_certainty() -> None:
 def test_the_sign_flip_test_is_every_sign_counted(gaps: list[float]) -> None:
     moved = [gap for gap in gaps if gap]
     signs = list(product((1, -1), repeat=len(moved)))
-    extreme = sum(
-        abs(sum(s * g for s, g in zip(sign, moved, strict=True))) >= abs(sum(moved)) - 1e-9 for sign in signs
-    )
+    extreme = sum(abs(sum(s * g for s, g in zip(sign, moved, strict=True))) >= abs(sum(moved)) - 1e-9 for sign in signs)
     assert sign_flip_p(gaps) == pytest.approx(extreme / len(signs))
 
 

@@ -37,7 +37,8 @@ def test_the_table_is_the_one_of_the_shared_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "figure"), [("pass_at_1", 46.4, "pass@1"), ("pass_at_3", 62.0, "pass@3"), ("pass_hat_3", 34.7, "pass^3")]
+    ("column", "value", "figure"),
+    [("pass_at_1", 46.4, "pass@1"), ("pass_at_3", 62.0, "pass@3"), ("pass_hat_3", 34.7, "pass^3")],
 )
 def test_another_figure_is_a_mismatch_that_names_it(tmp_path: Path, column: str, value: float, figure: str) -> None:
     raw = json.loads(published().model_dump_json())

@@ -40,7 +40,9 @@ def judge_checkpoint(**keys: Any) -> Checkpoint:
     return checkpoint_of("cp4", **(base | keys))
 
 
-def said(verdict: str, *quotes: str, reason: str = "As quoted.", source: str = "answer", faults: Sequence[Fault] = ()) -> Reply:
+def said(
+    verdict: str, *quotes: str, reason: str = "As quoted.", source: str = "answer", faults: Sequence[Fault] = ()
+) -> Reply:
     """One juror's opinion."""
     arguments = {
         "quotes": [{"source": source, "text": quote} for quote in quotes],

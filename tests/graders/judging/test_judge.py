@@ -144,7 +144,9 @@ def test_words_of_the_answer_do_not_pass_as_words_of_the_record(bench: Benches, 
 
 
 def test_white_space_and_typographic_quotes_do_not_matter(bench: Benches, note: Notes) -> None:
-    text = "He said:\n\u201cno more   blood\ntests\u201d \u2014 apixaban 5 mg twice daily, creatinine 1.1, weight 84 kg."
+    text = (
+        "He said:\n\u201cno more   blood\ntests\u201d \u2014 apixaban 5 mg twice daily, creatinine 1.1, weight 84 kg."
+    )
     wire = bench(said("pass", '"no more blood tests" - apixaban 5 mg'))
     assert wire.judge().rule(judge_checkpoint(), note(text)).result == "pass"
 
