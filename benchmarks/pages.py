@@ -168,9 +168,8 @@ def told(name: str, times: list[float], target: float) -> dict[str, Any]:
     warm = sorted(times[1:])
     p95 = warm[min(len(warm) - 1, round(0.95 * (len(warm) - 1)))]
     verdict = "ok" if p95 <= target else "OVER"
-    print(
-        f"{name:<44} first {times[0]:6.2f}  median {statistics.median(warm):6.2f}  p95 {p95:6.2f}  target {target:.1f}  {verdict}"
-    )
+    figures = f"first {times[0]:6.2f}  median {statistics.median(warm):6.2f}  p95 {p95:6.2f}  target {target:.1f}"
+    print(f"{name:<40} {figures}  {verdict}")
     return {"name": name, "first": times[0], "median": statistics.median(warm), "p95": p95, "target": target}
 
 

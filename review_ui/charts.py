@@ -142,7 +142,9 @@ def timeline(events: Sequence[Event], span: Span, theme: str = "light") -> alt.L
         .mark_bar(height=5, opacity=0.55)
         .encode(x="at:T", x2="to:T", y=_y(lanes, theme), color=alt.Color("row:N", scale=colors, legend=None))
     )
-    return _layered([stays, points, _clock(span, theme)], _ROW * max(1, len(lanes)) + 8)
+    acute = any(value["row"] == "Emergency, inpatient" for value in values)
+    layers = [*([stays] if acute else []), *([points] if values else []), _clock(span, theme)]
+    return _layered(layers, _ROW * max(1, len(lanes)) + 8)
 
 
 def _lanes_of(medication: Medication) -> list[tuple[int, Interval]]:
@@ -325,7 +327,20 @@ def lab(series: Series, span: Span, theme: str = "light", ring: str = "") -> alt
         .mark_point(filled=False, size=190, opacity=1, strokeWidth=2, color=token("primary", theme))
         .encode(x="at:T", y=y)
     )
-    return _layered([band, line, normal, beyond, ringed], 96)
+    # A layer without a mark would be an unnamed graphic to a screen reader.
+    layers = [
+        *([band] if limits else []),
+        line,
+        *([normal] if _any(drawn, out=False) else []),
+        *([beyond] if _any(drawn, out=True) else []),
+    ]
+    if any(point.ref == ring for point in drawn):
+        layers.append(ringed)
+    return _layered(layers, 96)
+
+
+def _any(points: Sequence[Point], *, out: bool) -> bool:
+    return any((point.side in {"high", "low"}) == out for point in points)
 
 
 def lab_words(series: Series, span: Span) -> str:

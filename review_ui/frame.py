@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from graders.report import TrialRow
-from review_ui import failure, runs, steps, theme
+from review_ui import failure, identity, runs, steps, theme
 from review_ui.catalog import TaskRow, fingerprint, read
 from review_ui.chartview import ChartView
 from review_ui.markup import Markup, join, tag
@@ -48,6 +48,11 @@ ENTRIES = (
     Entry("trials.py", "Trials", "route", "trials"),
     Entry("trial.py", "Trial", "route", "trial", bar=False),
     Entry("results.py", "Results", "leaderboard", "results"),
+    Entry("review.py", "Review", "rate_review", "review", bar=False),
+    Entry("propose.py", "Propose changes", "edit_note", "propose", bar=False),
+    Entry("decide.py", "Decide", "checklist", "decide", bar=False),
+    Entry("signoff.py", "Sign-off", "verified", "signoff", bar=False),
+    Entry("guide.py", "Guide", "help", "guide"),
 )
 
 
@@ -72,6 +77,7 @@ def serve() -> None:
         for index, entry in enumerate(ENTRIES)
     ]
     page = st.navigation(pages, position="top")
+    identity.keep()
     st.html(theme.style())
     _guarded(page.run)
 
@@ -182,13 +188,19 @@ def asked(name: str) -> str:
 
 def link(page: str, **parameters: str) -> str:
     """The address of a page of this app with its parameters: what a deep link points to."""
-    query = urlencode(parameters)
+    query = urlencode(parameters | chosen())
     return f"/{page}?{query}" if query else f"/{page}"
 
 
 def go(file: str, parameters: Mapping[str, str]) -> None:
     """Open another page with its parameters."""
-    st.switch_page(path(file), query_params=dict(parameters))
+    st.switch_page(path(file), query_params={**parameters, **chosen()})
+
+
+def chosen() -> dict[str, str]:
+    """Who was chosen in local mode: an address keeps it."""
+    chosen = st.session_state.get("person", "")
+    return {identity.CHOICE: chosen} if chosen else {}
 
 
 def facts(*chips: Markup) -> Markup:

@@ -72,7 +72,7 @@ def heat_map(cells: list[Cell], definition: str, base: str, batch: str) -> Marku
             good, whole = passed(cell, definition), denominator(cell, base)
             step = 0 if not good else 3 if good == whole else 2 if 2 * good >= whole else 1
             words = f"{good} of {whole}" if whole else "none graded"
-            address = frame.link("trials", batch=batch, agent=agent, q=task)
+            address = frame.link("trials", **{"from": batch, "by": agent, "q": task})
             made.append(
                 tag("td", tag("a", words, href=address, title=f"Trials of {agent} on {task}"), cls=f"heat h{step}")
             )

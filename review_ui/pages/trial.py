@@ -93,7 +93,7 @@ def header(trial: StoredTrial, batch: str, task: Task | None, result: TaskResult
         chips.append(theme.chip(f"{told.damaged} lines cannot be read", "orange", "error"))
     crumb = tag(
         "nav",
-        tag("a", f"Batch {batch}", href=frame.link("trials", batch=batch)),
+        tag("a", f"Batch {batch}", href=frame.link("trials", **{"from": batch})),
         " / ",
         tag("a", key.task, href=frame.link("task", id=key.task)),
         f" / {key.agent}",

@@ -58,11 +58,11 @@ def page() -> None:
         label_visibility="collapsed",
     )  # fmt: skip
     agent = agents.selectbox(
-        "Agent", [ANY, *sorted({row.agent for row in every})], key="agent", bind="query-params",
+        "Agent", [ANY, *sorted({row.agent for row in every})], key="by", bind="query-params",
         format_func=lambda name: "Any agent" if name == ANY else name, label_visibility="collapsed",
     )  # fmt: skip
     batch_name = batch_names.selectbox(
-        "Batch", [ANY, *[batch.name for batch in batches]], key="batch", bind="query-params",
+        "Batch", [ANY, *[batch.name for batch in batches]], key="from", bind="query-params",
         format_func=lambda name: "Any batch" if name == ANY else name, label_visibility="collapsed",
     )  # fmt: skip
     result = results.selectbox(

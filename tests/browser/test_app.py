@@ -114,3 +114,75 @@ def test_a_page_that_does_not_exist_says_so(hostile: str, look: Callable[..., An
     seen = look(hostile)
     seen.page.goto(f"{hostile}/task?id=no-such-task")
     expect(seen.page.get_by_text("This is not here.")).to_be_visible(timeout=30_000)
+
+
+def test_run_oracle_and_noop_from_the_page_leave_come_back_and_read_why_noop_failed(
+    hostile: str, look: Callable[..., Any]
+) -> None:
+    seen = look(hostile)
+    seen.open("/run")
+    page = seen.page
+    page.get_by_test_id("stMultiSelect").get_by_label("Remove hostile-task").click()
+    seen.settle()
+    start = page.get_by_role("button", name=re.compile(r"Start \d+ trials"))
+    start.dblclick(delay=60)
+    expect(page.get_by_text(re.compile(r"^Batch \d{4}-\d\d-\d\d-a"))).to_be_visible(timeout=60_000)
+    # Leave while it runs, come back by the bar, reload: it is there each time.
+    page.get_by_role("link", name="Home").first.click(delay=120)
+    expect(page.get_by_text("Potassium 5.6 on losartan")).to_be_visible(timeout=30_000)
+    page.get_by_role("link", name="Run").first.click(delay=120)
+    expect(page.locator(".stHtml .chip", has_text="Done")).to_be_visible(timeout=120_000)
+    page.reload()
+    expect(page.locator(".stHtml .chip", has_text="Done")).to_be_visible(timeout=60_000)
+    # A double click has started one batch.
+    assert page.get_by_text(re.compile(r"^Batch \d{4}-\d\d-\d\d-b")).count() == 0
+    page.get_by_role("button", name="Results").click(delay=120)
+    expect(page.locator(".heat-map")).to_be_visible(timeout=60_000)
+    page.locator(".heat-map a", has_text="0 of 1").first.click()
+    expect(page.get_by_text("1 found")).to_be_visible(timeout=60_000)
+    page.locator("[class*='st-key-open-'] button").first.click(delay=120)
+    expect(page.get_by_role("heading", name=re.compile("failed, 2 of 2 checkpoints missed"))).to_be_visible(
+        timeout=60_000
+    )
+    expect(page.get_by_text("Not done:")).to_be_visible()
+    seen.settle()
+    assert seen.outside == []
+    assert own_errors(seen) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/task?id=nephrology-small", "/task?id=nephrology-small&view=Checkpoints", "/run", "/trials", "/results"],
+)
+def test_axe_finds_nothing_serious(hostile: str, look: Callable[..., Any], path: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    seen = look(hostile)
+    seen.open(path)
+    found = Axe().run(seen.page)
+    serious = [
+        f"{fault['id']}: {node['target']} {node['html'][:160]}"
+        for fault in found.response["violations"]
+        if fault["impact"] in {"serious", "critical"}
+        for node in fault["nodes"]
+    ]
+    assert serious == []
+
+
+def test_the_task_can_be_opened_by_keyboard_alone(hostile: str, look: Callable[..., Any]) -> None:
+    seen = look(hostile)
+    seen.open("/?q=losartan")
+    seen.page.locator(".st-key-open-nephrology-small button").focus()
+    seen.page.keyboard.press("Enter")
+    expect(seen.page.get_by_role("heading", name="Potassium 5.6 on losartan: what now?")).to_be_visible(timeout=60_000)
+
+
+@pytest.mark.parametrize("path", ["/", "/task?id=nephrology-small", "/run", "/trials", "/results"])
+def test_nothing_has_to_be_scrolled_sideways_at_200_percent(hostile: str, look: Callable[..., Any], path: str) -> None:
+    seen = look(hostile, 640)
+    seen.open(path)
+    wide = seen.page.evaluate(
+        "() => { const main = document.querySelector('[data-testid=stMain]');"
+        " return main.scrollWidth - main.clientWidth }"
+    )
+    assert wide <= 1

@@ -1,0 +1,3 @@
+"""decide."""
+
+from __future__ import annotations

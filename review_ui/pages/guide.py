@@ -1,0 +1,3 @@
+"""guide."""
+
+from __future__ import annotations

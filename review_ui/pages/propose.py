@@ -1,0 +1,3 @@
+"""propose."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""signoff."""
+
+from __future__ import annotations
