@@ -1,4 +1,4 @@
-"""Command line of authoring: `python -m authoring new`."""
+"""Command line of authoring: new tasks, reviews, proposals, decisions, sign-off (`python -m authoring --help`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from typing import Annotated
 
 import typer
 
+from authoring.commands import changes, judgement, rounds, standing
 from tasks.errors import WorkbenchError
 
-app = typer.Typer(help="Write and change tasks.", no_args_is_help=True)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Write, review and change tasks.\n\nExit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
+)
 
 
 @app.callback()
@@ -63,5 +70,9 @@ def _show(what: str, counter: Counter[str]) -> None:
             typer.echo(f"  {count:>6}  {key}")
 
 
+for commands in (rounds, judgement, changes, standing):
+    commands.register(app)
+
+
 if __name__ == "__main__":
-    app()
+    app(prog_name="python -m authoring")

@@ -7,15 +7,50 @@ from typing import Any
 
 from authoring.edits import unit_of
 from authoring.proposals import Prepared, Proposal, dump_proposal, file_hash, path_in_package, prepare
-from authoring.seat import Done, Made, Seat, Snapshot, Stamp, event, made
-from tasks.errors import NotAllowed, UsageError
+from authoring.seat import Done, Made, Seat, Snapshot, Stamp, event, identity_of, made
+from tasks.errors import NotAllowed, PackageError, UsageError
+from tasks.package import faults, load
 from tasks.people import Role
 from tasks.review import events as ev
+from tasks.review.permissions import refuse_unverified, require
 from tasks.review.state import ChangeState, ReviewState
+from tasks.store import Submission, View
 
 
 class Deciding(Seat):
     """Proposals and what is decided on them."""
+
+    def bring_in(self, files: Mapping[str, bytes], *, where: str, review_id: str | None = None) -> Done:
+        """A new task into the repository; whoever brings it in made it, and so may never judge it.
+
+        Raises PackageError for what is no package, UsageError where there is such a task already.
+        """
+        role = require(self.actor, "propose")
+        kept = {path: data for path, data in files.items() if not path.startswith("reviews/")}
+        if wrong := faults(kept, where=where):
+            raise PackageError(wrong[0].message, where=wrong[0].place)
+        task = load(kept, where=where)
+        refuse_unverified(task.meta.data_class, verified=self.verified)
+        submission = review_id or ev.new_id()
+        imported: list[ev.Event] = []
+
+        def build(view: View) -> Sequence[Submission]:
+            if task.id in view.tasks():
+                at = self.snapshot(view, task.id)
+                imported[:] = [one for one in at.events if one.submission == submission]
+                if imported:
+                    return []
+                raise UsageError(f"there is a task '{task.id}' already.", remedy="Propose changes to it.")
+            stamp = Stamp(submission, task.id, self.actor.id, role, self.now(), 0)
+            package, version = ev.package_hash(kept), str(task.meta.version)
+            imported[:] = [event(ev.Imported, stamp, package=package, version=version, makers=(self.actor.id,))]
+            changes = {f"{task.id}/{path}": data for path, data in kept.items()}
+            changes[f"{task.id}/{ev.FILE}"] = ev.dump_events(imported)
+            marks = {"Task": task.id, "Round": "0", "Review-Id": submission}
+            return [Submission(identity_of(self.actor), f"{task.id}: New task: {task.meta.title}", changes, marks)]
+
+        hashes = self.store.submit(build)
+        return Done(hashes[-1] if hashes else "", tuple(imported), again=not hashes)
 
     def propose(self, task: str, proposal: Proposal, *, review_id: str | None = None) -> tuple[Done, Prepared]:
         """Put a proposal up for decision. Raises CompositionError for edits that do not apply to the task as it is."""

@@ -1,0 +1,131 @@
+"""One proposed change as a person decides on it: in clinical words, as a checked diff, with its consequence.
+
+And statistics over a set of tasks: how far reviewers agreed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from authoring.applying import Consequence
+from authoring.clinical import Raw, Row, checkpoint_change, field_table
+from authoring.diffs import FileDiff, diff
+from authoring.edits import Package
+from authoring.jsontext import EditError
+from authoring.proposals import parse_proposal, path_in_package
+from authoring.seat import Snapshot
+from tasks.errors import UsageError, WorkbenchError
+from tasks.package import load
+from tasks.review.agreement import MEASURES, Agreement, Item, agreement
+from tasks.review.checklist import DIMENSIONS
+from tasks.review.events import ChangeRef, Decided
+from tasks.review.state import ReviewState
+from tasks.structure import chart_type
+
+
+@dataclass(frozen=True)
+class ChangeView:
+    """A change, what it does to the task as it stands, and what was decided on it."""
+
+    ref: ChangeRef
+    status: str
+    made_by: str
+    rationale: str
+    title: str
+    rows: tuple[Row, ...]
+    raw: tuple[Raw, ...]
+    diffs: tuple[FileDiff, ...]
+    consequence: Consequence
+    decisions: Mapping[str, Decided]
+
+
+def change_view(at: Snapshot, change: str) -> ChangeView:
+    """A change over the package as it stands; members of its group that it needs are applied before it.
+
+    Raises UsageError where there is no such change, EditError where it no longer applies.
+    """
+    found = at.state.changes.get(change)
+    if found is None:
+        raise UsageError("there is no such change.", remedy="`authoring status` lists them.")
+    path = path_in_package(found.proposal)
+    proposal = parse_proposal(at.files.get(path, b""), where=f"{at.task_id}/{path}")
+    refs = at.state.proposals[found.proposal].changes
+    place = [ref.change for ref in refs].index(change)
+    proposed = proposal.edits[place]
+    before = Package(at.files)
+    try:
+        after = before.apply(proposed.edit)
+    except EditError:
+        for number in range(place):
+            if found.ref.group and refs[number].group == found.ref.group:
+                before = before.apply(proposal.edits[number].edit)
+        after = before.apply(proposed.edit)
+    old, new = before.files(), after.files()
+    title, rows, raw = _in_words(at.task_id, found.ref.unit, old, new, before, after)
+    return ChangeView(
+        found.ref, found.status, found.made_by, proposed.rationale, title, rows, raw, diff(old, new),
+        Consequence.of(old, new, task=at.task_id), found.decisions,
+    )  # fmt: skip
+
+
+def _in_words(
+    task: str, unit: str, old: Mapping[str, bytes], new: Mapping[str, bytes], before: Package, after: Package
+) -> tuple[str, tuple[Row, ...], tuple[Raw, ...]]:
+    path, _, inner = unit.partition("#")
+    if inner and chart_type(path):
+        table = field_table(before.unit(unit), after.unit(unit))
+        return table.title, table.rows, table.raw
+    if path == "checkpoints.toml" and inner:
+        try:
+            told = checkpoint_change(load(old, where=task), load(new, where=task), inner)
+        except WorkbenchError:
+            return "", (), ()
+        return told.title, told.rows, told.raw
+    if path == "task.toml" and inner:
+        was, now = (package.unit(unit) for package in (before, after))
+        texts = ["not there" if one is None else one.decode() for one in (was, now)]
+        return "", (Row(inner, unit, texts[0], texts[1]),), ()
+    return "", (), ()
+
+
+def agreement_by_dimension(states: Sequence[ReviewState], measure: str = "alpha") -> dict[str, Agreement]:
+    """How far the verdicts of a round agree, by dimension: an item is one task in one round.
+
+    Raises UsageError for a measure that is none, and for kappa where more than two judged.
+    """
+    return {name: _agreement(measure, _verdicts(states, name)) for name in DIMENSIONS}
+
+
+def agreement_by_checkpoint(states: Sequence[ReviewState], measure: str = "alpha") -> dict[str, Agreement]:
+    """How far the ratings of checkpoints agree, by task: an item is one checkpoint in one round; "all" = all tasks."""
+    by_task = {state.task: _ratings(state) for state in states}
+    items = [item for found in by_task.values() for item in found]
+    return {task: _agreement(measure, found) for task, found in by_task.items()} | {"all": _agreement(measure, items)}
+
+
+def _agreement(measure: str, items: Sequence[Item]) -> Agreement:
+    if measure not in MEASURES:
+        raise UsageError(f"{measure!r} is no measure of agreement.", remedy=f"They are: {', '.join(MEASURES)}.")
+    try:
+        return agreement(measure, items)
+    except ValueError as fault:
+        raise UsageError(f"{fault}.") from None
+
+
+def _verdicts(states: Sequence[ReviewState], dimension: str) -> list[Item]:
+    items: dict[tuple[str, int], dict[str, str]] = {}
+    for state in states:
+        for (round, person), review in state.reviews.items():
+            for verdict in review.submitted.verdicts if review.submitted else ():
+                if verdict.dimension == dimension:
+                    items.setdefault((state.task, round), {})[person] = verdict.verdict
+    return list(items.values())
+
+
+def _ratings(state: ReviewState) -> list[Item]:
+    items: dict[tuple[int, str], dict[str, str]] = {}
+    for (round, person), review in state.reviews.items():
+        for rating in review.submitted.ratings if review.submitted else ():
+            items.setdefault((round, rating.checkpoint), {})[person] = rating.rating
+    return list(items.values())
