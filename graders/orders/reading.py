@@ -791,7 +791,9 @@ def _regimens(
     leading = sig.routes_in(text[max(0, mention.start - 14) : mention.start] + name)
     if len(leading) == 1 and not sig.routes_in(segment):
         segment = f"{segment} {leading[0].lower()}"
-    release = drugs.release_in(f"{name} {segment[:24]}", name=True)
+    release = drugs.release_in(f"{name} {segment[:24]}", name=True) or drugs.release_in(
+        text[max(0, mention.start - 20) : mention.start], name=False
+    )
     if not re.search(r"\d", segment) and following is not None and re.match(r"\s*(?:dose|take|\d)", following.text):
         segment = f"{segment} {following.text}"
     plans = re.split(r"(?:,\s*)?\bor\b", segment)
