@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomli_w
+import tomlkit
 
 from tasks.errors import UsageError
 from tasks.fhir.intake import as_chart_files, attachments, leads_to, read_records
@@ -132,7 +132,7 @@ def new_draft(
         "provenance": {"source": "a patient record", "generator": "authoring new"},
     }
     files = {f"chart/{name}": data for name, data in as_chart_files(selection.resources).items()}
-    files["task.toml"] = tomli_w.dumps(meta).encode()
+    files["task.toml"] = tomlkit.dumps(meta).encode()
     files["instruction.md"] = _INSTRUCTION.format(title=title, patient=patient).encode()
     _write_whole(out, files)
     taken = Counter(resource.type for resource in selection.resources)
