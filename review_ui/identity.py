@@ -1,31 +1,134 @@
-"""Who is at the page. One function, so that a verified sign-in has one place to go."""
+"""Who is at the page: `current()` is the one place that says so.
+
+Where single sign-on is configured ([auth] in Streamlit's secrets) it is whoever signed in, found in workbench.toml by
+e-mail. Else this is local mode: whoever sits here says who they are, nobody checks it, and that is enough for tasks of
+data class open only. The choice stands in the address, so that a reload and a second browser keep theirs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import streamlit as st
+
 from review_ui import theme
 from review_ui.markup import Markup
+from tasks.people import Person, Role
+from tasks.workspace import Workspace
+
+CHOICE = "as"
+_ROLES: dict[Role, str] = {
+    "author": "Author",
+    "reviewer": "Reviewer",
+    "pharmacist": "Pharmacist",
+    "adjudicator": "Adjudicator",
+    "lead": "Lead",
+    "researcher": "Researcher",
+    "steward": "Steward",
+}
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The person at the page. `verified` is False in local mode, which is for data class open only."""
+    """The person at the page. `verified` is False in local mode, which is for data class open only. `person` is None
+    where nobody has been chosen, or whoever signed in is nobody in workbench.toml."""
 
     name: str
     verified: bool
+    person: Person | None = None
+
+    @property
+    def id(self) -> str:
+        """The person's id, or ""."""
+        return self.person.id if self.person else ""
+
+
+def single_sign_on() -> bool:
+    """Whether a sign-in is configured."""
+    try:
+        return bool(st.secrets.load_if_toml_exists() and "auth" in st.secrets)
+    except Exception:  # noqa: BLE001 (secrets that cannot be read are none; the app says so when they are used)
+        return False
+
+
+def people() -> tuple[Person, ...]:
+    """Everybody of the workspace."""
+    return Workspace.find().settings.people
 
 
 def current() -> Identity:
-    """The person of this session: without a configured sign-in, whoever sits at this machine."""
-    return Identity(name="Local user", verified=False)
+    """The person of this session."""
+    if single_sign_on():
+        return _signed_in()
+    asked = str(st.query_params.get(CHOICE, "") or st.session_state.get("person", ""))
+    found = next((one for one in people() if one.id == asked), None) if asked else None
+    if found is None:
+        return Identity(name="Local user", verified=False)
+    return Identity(name=found.name, verified=False, person=found)
 
 
-def identity_chips(person: Identity) -> Markup:
+def _signed_in() -> Identity:
+    if not getattr(st.user, "is_logged_in", False):
+        return Identity(name="Not signed in", verified=False)
+    email = str(getattr(st.user, "email", "") or "")
+    # A provider that says the address was not checked has not verified anybody.
+    trusted = getattr(st.user, "email_verified", True) is not False
+    found = next((one for one in people() if email and one.email.casefold() == email.casefold()), None)
+    return Identity(name=found.name if found else email, verified=trusted, person=found if trusted else None)
+
+
+def keep() -> None:
+    """Keep a choice that was made where it survives a reload and another page. Called at every run."""
+    if single_sign_on():
+        return
+    asked = str(st.query_params.get(CHOICE, ""))
+    known = {one.id for one in people()} if asked else set()
+    if asked in known:
+        st.session_state["person"] = asked
+    elif chosen := st.session_state.get("person"):
+        st.query_params[CHOICE] = chosen
+
+
+def choose(id: str) -> None:
+    """Be this person from now on; "" = nobody. Local mode only."""
+    if id:
+        st.session_state["person"] = id
+        st.query_params[CHOICE] = id
+    else:
+        st.session_state.pop("person", None)
+        st.query_params.pop(CHOICE, None)
+
+
+def role_words(person: Person) -> str:
+    """ "Reviewer, lead"."""
+    return ", ".join(_ROLES[role] for role in person.roles).capitalize()
+
+
+def identity_chips(who: Identity) -> Markup:
     """Who is here, and whether anybody checked that."""
     checked = (
         theme.chip("Identity verified", "green", "verified_user")
-        if person.verified
+        if who.verified
         else theme.chip("Identity not verified", "orange", "gpp_maybe")
     )
-    return theme.chips(theme.chip(person.name, "plain", "person"), checked)
+    name = f"{who.name} · {role_words(who.person)}" if who.person else who.name
+    return theme.chips(theme.chip(name, "plain", "person"), checked)
+
+
+def chooser() -> None:
+    """In local mode the choice of who one is; where sign-on is configured, the sign-in."""
+    who = current()
+    if single_sign_on():
+        if who.person is None and not getattr(st.user, "is_logged_in", False):
+            st.button("Sign in", on_click=st.login, type="primary", icon=":material/login:")
+        else:
+            st.button("Sign out", on_click=st.logout, icon=":material/logout:")
+        return
+    everybody = {one.id: f"{one.name} · {role_words(one)}" for one in people()}
+    label = "Change who I am" if who.person else "Say who you are"
+    with st.popover(label, icon=":material/switch_account:", key="who"):
+        for id, words in everybody.items():
+            st.button(
+                words, key=f"be-{id}", on_click=choose, args=(id,), type="tertiary",
+                icon=":material/check:" if id == who.id else ":material/person:",
+            )  # fmt: skip

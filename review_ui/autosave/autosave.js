@@ -52,6 +52,8 @@ class Field {
       this.area.value = held.text;
       this.base = held.base;
       this.typed();
+    } else if (held) {
+      sessionStorage.removeItem(this.slot());
     }
   }
 
@@ -113,6 +115,7 @@ class Field {
 
   receive(data) {
     this.keep = data.keep;
+    this.area.style.setProperty("--rows", data.rows);
     this.label.textContent = data.label;
     this.label.classList.toggle("wb-quiet", data.quiet);
     this.area.placeholder = data.placeholder;
@@ -197,11 +200,7 @@ export default function (component) {
   field.send = (message) => setStateValue("draft", message);
   field.receive(data);
   return () => {
-    if (!parentElement.isConnected) {
-      field.close();
-      fields.delete(parentElement);
-    } else {
-      field.flush();
-    }
+    field.close();
+    fields.delete(parentElement);
   };
 }

@@ -81,6 +81,7 @@ def home() -> None:
             cls="head",
         )
     )
+    identity.chooser()
     search, specialty, workflow = st.columns([2, 1, 1])
     words = search.text_input(
         "Search title, specialty or task id",

@@ -1,0 +1,243 @@
+"""One person at one task under review: what every review page starts from.
+
+The task is read from the workspace's repository once for as long as its bytes stay the same; events are read anew
+where a commit touched them. Everything that changes something goes through `Sitting.desk`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+
+import streamlit as st
+
+from authoring.desk import Desk
+from authoring.library import open_store
+from authoring.seat import Snapshot
+from review_ui import frame, identity
+from review_ui.autosave import Notebook
+from review_ui.chartview import ChartView
+from tasks.errors import NotAllowed, UsageError
+from tasks.package import Task, TaskMeta, load
+from tasks.review import events as ev
+from tasks.review.events import FILE, Event, new_id, parse_events
+from tasks.review.signoff import Turn, turns
+from tasks.review.state import ReviewState, fold
+from tasks.store import Store, View
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A task as it stands at the head of the repository."""
+
+    task_id: str
+    head: str
+    package: str  # changes exactly when a file outside reviews/ does
+    files: dict[str, bytes]
+    events: tuple[Event, ...]
+    state: ReviewState
+
+    @property
+    def meta(self) -> TaskMeta:
+        return self.task.meta
+
+    @property
+    def task(self) -> Task:
+        """The package, loaded once for as long as it stays the same."""
+        return _task(self.task_id, self.package, self.files)
+
+    @property
+    def chart(self) -> ChartView:
+        """Its chart at its clock. Raises UsageError for a draft without a patient."""
+        return _chart(self.task_id, self.package, self.files)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _task(task_id: str, package: str, _files: dict[str, bytes]) -> Task:
+    return load(_files, where=task_id)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _chart(task_id: str, package: str, _files: dict[str, bytes]) -> ChartView:
+    task = _task(task_id, package, _files)
+    if task.meta.context is None:
+        raise UsageError("this draft names no patient.", where=task_id)
+    return ChartView(task.chart, task.meta.context.patient, task.meta.context.now)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _blobs(place: str, task_id: str, package: str, _view: View) -> dict[str, bytes]:
+    prefix = f"{task_id}/reviews/"
+    return {
+        path[len(task_id) + 1 :]: _view.blob(blob)
+        for path, blob in _view.paths(task_id).items()
+        if not path.startswith(prefix)
+    }
+
+
+@st.cache_resource(show_spinner=False, max_entries=4000)
+def _folded(place: str, task_id: str, blob: str, _view: View) -> tuple[tuple[Event, ...], ReviewState]:
+    events = parse_events(_view.blob(blob), where=f"{task_id}/{FILE}") if blob else ()
+    return events, fold(task_id, events)
+
+
+@st.cache_resource(show_spinner=False, max_entries=256)
+def _proposals(place: str, task_id: str, blobs: tuple[tuple[str, str], ...], _view: View) -> dict[str, bytes]:
+    return {path: _view.blob(blob) for path, blob in blobs}
+
+
+def store() -> Store:
+    """The workspace's task repository, made at first use."""
+    return open_store(frame.workspace())
+
+
+def standing(task_id: str, view: View) -> Standing:
+    """The task at a commit. Raises UsageError where there is none of that id."""
+    place = str(store().path)
+    paths = view.paths(task_id) if task_id else {}
+    if not paths:
+        raise UsageError("there is no task of that id under review.", remedy="Choose one on the Home page.")
+    inside = {path[len(task_id) + 1 :]: blob for path, blob in paths.items()}
+    package = sha256(repr(sorted((p, b) for p, b in inside.items() if not p.startswith("reviews/"))).encode())
+    files = _blobs(place, task_id, package.hexdigest(), view)
+    kept = tuple(sorted((p, b) for p, b in inside.items() if p.startswith("reviews/") and p != FILE))
+    events, state = _folded(place, task_id, inside.get(FILE, ""), view)
+    reviews = _proposals(place, task_id, kept, view)
+    return Standing(task_id, view.at, package.hexdigest(), {**files, **reviews}, events, state)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A task as the worklist needs it: no chart is read for it."""
+
+    task_id: str
+    events: tuple[Event, ...]
+    state: ReviewState
+
+
+def every() -> list[Listed]:
+    """All tasks under review, with their state."""
+    opened = store()
+    place = str(opened.path)
+    with opened.at() as view:
+        blobs = {path.partition("/")[0]: blob for path, blob in view.paths().items() if path.endswith(f"/{FILE}")}
+        return [Listed(task, *_folded(place, task, blobs.get(task, ""), view)) for task in view.tasks()]
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """A person at a task."""
+
+    who: identity.Identity
+    desk: Desk
+    at: Standing
+
+    @property
+    def state(self) -> ReviewState:
+        return self.at.state
+
+    @property
+    def task(self) -> Task:
+        return self.at.task
+
+    @property
+    def me(self) -> str:
+        return self.who.id
+
+    @cached_property
+    def book(self) -> Notebook:
+        """The person's drafts on this task in this round."""
+        return self.book_of(self.state.round)
+
+    def book_of(self, round: int) -> Notebook:
+        """The drafts of another round; those of stage 3 and of a proposal are of the round that they follow."""
+        return Notebook(self.desk.db, self.me, self.at.task_id, round, self.at.meta.data_class == "open")
+
+    @cached_property
+    def mine(self) -> tuple[Event, ...]:
+        """One's own events of this round, sealed or not."""
+        sealed = [s for s in self.desk.db.sealed(self.at.task_id, self.state.round) if s.person == self.me]
+        return tuple(event for one in sealed for event in parse_events(one.events))
+
+    @property
+    def plan(self) -> ev.PlanLocked | None:
+        """One's own locked plan of this round."""
+        return next((one for one in self.mine if isinstance(one, ev.PlanLocked)), None)
+
+    @property
+    def submitted(self) -> ev.ReviewSubmitted | None:
+        """One's own submitted review of this round."""
+        return next((one for one in self.mine if isinstance(one, ev.ReviewSubmitted)), None)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the person's judgement is asked for in this round."""
+        return self.me in self.state.round_reviewers
+
+    @cached_property
+    def to_come(self) -> tuple[str, ...]:
+        """Who has not submitted in this round."""
+        return self.desk.still_to_come(self.state)
+
+    @property
+    def blind(self) -> bool:
+        """Whether others' judgements of this round are still hidden."""
+        return self.state.round_is_open
+
+    def name(self, id: str) -> str:
+        """A person's name, or the id where nobody of the workspace has it."""
+        return next((one.name for one in self.desk.people if one.id == id), id)
+
+    @cached_property
+    def turns(self) -> tuple[Turn, ...]:
+        """Whose turn it is, sealed submissions counted."""
+        return tuple(
+            turn for turn in turns(self.state) if not (turn.what == "review" and turn.person not in self.to_come)
+        )
+
+    @property
+    def may_read(self) -> bool:
+        """Whether how the task is graded may be shown: not to a reviewer of this round before the plan is locked."""
+        return not (self.asked and self.state.round_is_open and self.plan is None)
+
+
+def sit(task_id: str) -> Sitting:
+    """The person at the page at this task. Raises UsageError, NotAllowed."""
+    who = identity.current()
+    if who.person is None:
+        raise UsageError("nobody is chosen here.", remedy="Say who you are on the Home page.")
+    opened = store()
+    desk = Desk(frame.workspace(), opened, who.person, verified=who.verified)
+    desk.finish_round(task_id)
+    with opened.at() as view:
+        at = standing(task_id, view)
+    if at.meta.data_class != "open" and not who.verified:
+        raise NotAllowed(
+            f"identities are not verified here, and this task's data class is {at.meta.data_class}.",
+            remedy="Sign in where single sign-on is configured.",
+        )
+    return Sitting(who, desk, at)
+
+
+def snapshot(at: Standing, view: View) -> Snapshot:
+    """The same task as the desk's functions want it."""
+    return Snapshot(at.task_id, view)
+
+
+def minted(name: str) -> str:
+    """The Review-Id of what this page would submit next: minted once, the same for a second click, new after
+    `used`."""
+    ids: dict[str, str] = st.session_state.setdefault("review-ids", {})
+    return ids.setdefault(name, new_id())
+
+
+def used(name: str) -> None:
+    """A submission went through: the next one is another."""
+    st.session_state.setdefault("review-ids", {}).pop(name, None)
+
+
+def names(at: Sitting, ids: Iterable[str]) -> str:
+    """ "Demo reviewer 1, Demo reviewer 2"."""
+    return ", ".join(at.name(id) for id in ids)

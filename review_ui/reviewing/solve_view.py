@@ -1,0 +1,103 @@
+"""Solve first: instruction and chart left, the own plan right, the lock in the bottom bar."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from review_ui import chart_sections, frame, prose, theme
+from review_ui.autosave import Notebook, area, clock, settle
+from review_ui.markup import tag
+from review_ui.reviewing import fields, forms
+from review_ui.reviewing.sitting import Sitting, minted, used
+from tasks.errors import WorkbenchError
+
+
+def draw(at: Sitting) -> None:
+    """Draw the step."""
+    left, right = st.columns([1.9, 1], gap="medium")
+    with left:
+        chart(at)
+    with right, st.container(border=True, key="plan"):
+        plan(at)
+    bar(at)
+
+
+def question(at: Sitting) -> None:
+    """The instruction as the agent reads it."""
+    frame.show(theme.section("What the agent is asked", "the whole instruction"))
+    frame.show(tag("div", prose.formatted(at.task.instruction), cls="question"))
+
+
+def chart(at: Sitting) -> None:
+    """The chart, in the order in which it is read."""
+    question(at)
+    if at.task.meta.context is None:
+        frame.show(frame.notice("No patient yet.", "This draft does not name its patient."))
+        return
+    view = at.at.chart
+    chart_sections.facts_strip(view)
+    chart_sections.times(view)
+    chart_sections.problems_and_gaps(view)
+    chart_sections.labs(view, frame.asked("at"))
+    chart_sections.notes(view)
+
+
+def plan(at: Sitting) -> None:
+    """The six short fields."""
+    frame.show(
+        tag(
+            "div",
+            tag("h2", "Your plan", cls="h2"),
+            tag("p", "Write what you would do before you see how it is graded.", cls="sm mute"),
+        )
+    )
+    for key, label, placeholder in forms.PLAN:
+        rows = 2 if key in ("answer", "do_now") else 1
+        area(at.book, f"plan.{key}", label, rows=rows, placeholder=placeholder, required=True)
+    drafts = {item: draft.value for item, draft in at.book.all().items()}
+    fields.choice(at.book, "plan.confidence", "How sure are you?", forms.CONFIDENCE, drafts, quiet=False)
+
+
+def bar(at: Sitting) -> None:
+    """What is missing, when it was saved, the lock."""
+    for key, _, _ in forms.PLAN:
+        settle(at.book, f"plan.{key}")
+    kept = at.book.all()
+    drafts = {item: draft.value for item, draft in kept.items()}
+    missing = forms.plan_missing(drafts)
+    with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        needed = "To lock, still needed: " + ", ".join(missing) if missing else "Complete."
+        frame.show(
+            tag(
+                "div",
+                tag("span", needed, cls="b sm", role="status"),
+                tag("span", f" {saved_words(at.book)}", cls="sm mute"),
+                tag("span", " A locked plan cannot be edited; you can add a correction later.", cls="sm mute"),
+            )
+        )
+        pressed = st.button(
+            "Lock plan and open checklist", type="primary", icon=":material/lock:", disabled=bool(missing),
+            key=f"lock-{minted(name(at))}",
+        )  # fmt: skip
+    if pressed:
+        try:
+            at.desk.lock_plan(at.at.task_id, forms.plan_of(drafts), review_id=minted(name(at)))
+        except WorkbenchError as error:
+            frame.show(frame.notice("The plan is not locked. Everything that you wrote is kept.", str(error)))
+            return
+        used(name(at))
+        st.rerun()
+
+
+def name(at: Sitting) -> str:
+    """What the Review-Id of the lock is kept under."""
+    return f"plan-{at.me}-{at.at.task_id}-{at.state.round}"
+
+
+def saved_words(book: Notebook) -> str:
+    """ "Saved 14:03 · 31 active min"."""
+    kept = book.all()
+    minutes = book.db.active_minutes(book.person, book.task, book.round)
+    newest = max((draft.saved_at for draft in kept.values()), default=None)
+    parts = [f"Saved {clock(newest)}" if newest else "", f"{minutes} active min" if minutes else ""]
+    return " · ".join(part for part in parts if part)
