@@ -27,6 +27,8 @@ PLOTS = 9
 #: Characters of one text that are drawn before the reader asks for all of it.
 LONG = 20_000
 PAGE = 25
+#: Problems in view before the rest is folded.
+LISTED = 12
 
 
 @st.cache_data(show_spinner=False, max_entries=400)
@@ -153,10 +155,10 @@ def problems_and_gaps(view: ChartView) -> None:
     past = [problem for problem in view.problems if not problem.active]
     with left:
         frame.show(theme.section("Problems", f"{len(active)} active, as listed"))
-        frame.show(_problem_rows(active[:20]) if active else tag("p", "No active problem is listed.", cls="empty"))
-        if len(active) > 20 or past:
-            with st.expander(f"{len(active[20:]) + len(past)} more, active and past", key="pastproblems"):
-                frame.show(_problem_rows(active[20:] + past))
+        frame.show(_problem_rows(active[:LISTED]) if active else tag("p", "No active problem is listed.", cls="empty"))
+        if len(active) > LISTED or past:
+            with st.expander(f"{len(active[LISTED:]) + len(past)} more, active and past", key="pastproblems"):
+                frame.show(_problem_rows(active[LISTED:] + past))
     with right:
         frame.show(theme.section("Not in this chart", "computed from the coded entries; a note may still say it"))
         frame.show(

@@ -294,7 +294,7 @@ def lab(series: Series, span: Span, theme: str = "light", ring: str = "") -> alt
             grid=False,
             domain=False,
             ticks=False,
-            format=".4~g",
+            format=".3~g",
             labelColor=token("muted", theme),
             labelFontSize=11.5,
             minExtent=34,

@@ -6,10 +6,11 @@ import base64
 import binascii
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from html.parser import HTMLParser
+from typing import Any
 
 from review_ui.chartview.elements import When, concept, each, element, reference_display, time_of
 from tasks.fhir.resources import Resource
@@ -85,6 +86,13 @@ def attachment_text(attachment: object) -> str:
     return narrative(text) if kind in {"text/html", "application/xhtml+xml"} else text
 
 
+def note_title(body: Mapping[str, Any]) -> str:
+    """What a note calls itself: its type, and its own description where it has one."""
+    attached = next((str(t) for c in each(body.get("content")) if (t := element(c, "attachment.title"))), "")
+    described = str(body.get("description") or body.get("title") or "") or attached
+    return ": ".join(dict.fromkeys(filter(None, [concept(body.get("type")), described]))) or "Note"
+
+
 def note(resource: Resource, zone: tzinfo) -> Note:
     """A DocumentReference or Composition as a note."""
     body = resource.body
@@ -93,8 +101,7 @@ def note(resource: Resource, zone: tzinfo) -> Note:
     else:
         parts = [attachment_text(content.get("attachment")) for content in each(body.get("content"))]
         text = "\n\n".join(part for part in parts if part)
-    attached = next((str(t) for c in each(body.get("content")) if (t := element(c, "attachment.title"))), "")
-    title = concept(body.get("type")) or str(body.get("description") or body.get("title") or "") or attached or "Note"
+    title = note_title(body)
     authors = ", ".join(filter(None, (reference_display(author) for author in each(body.get("author")))))
     links = tuple(
         str(target)

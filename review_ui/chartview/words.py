@@ -11,7 +11,7 @@ from typing import Any
 from review_ui.chartview.elements import When, code_of, concept, each, quantity, reference_display, time_of
 from review_ui.chartview.labs import is_kind, point_of
 from review_ui.chartview.medications import dose_words, drug_words
-from review_ui.chartview.notes import attachment_text
+from review_ui.chartview.notes import attachment_text, note_title
 from tasks.fhir.chart import Records
 from tasks.fhir.resources import Resource
 
@@ -86,7 +86,7 @@ def _said(resource: Resource, records: Records, zone: tzinfo) -> tuple[str, str]
                 filter(None, [str(body.get("gender") or ""), str(body.get("birthDate") or "")])
             )
         case "DocumentReference" | "Composition":
-            return concept(body.get("type")) or str(body.get("title") or "Note"), status
+            return note_title(body), status
         case "Communication":
             texts = [str(part.get("contentString") or "") for part in each(body.get("payload"))]
             return _short(" ".join(texts)), status

@@ -124,7 +124,6 @@ def home() -> None:
                 cls="task-row heading",
             )
         )
-        st.container(width=88)
     pages = max(1, -(-len(shown) // PAGE))
     given = frame.asked("page")
     at = min(pages, max(1, int(given) if given.isdecimal() else 1))
