@@ -5,8 +5,9 @@ The SDK's own accumulator repairs broken tool arguments without a word, so the s
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import anthropic
@@ -43,6 +44,8 @@ _CACHED = {"type": "ephemeral"}
 class AnthropicClient:
     """One model behind a Messages endpoint."""
 
+    api = "messages"
+
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._sdk = anthropic.Anthropic(
@@ -58,54 +61,30 @@ class AnthropicClient:
         """Release the connections."""
         self._sdk.close()
 
-    def send(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> Turn:
-        """One request, one turn. Raises Transient, ModelConfigError, ProviderFault."""
-        asked = self._request(messages, tools, forced)
-        blocks: list[dict[str, Any]] = []
-        partial: dict[int, str] = {}
-        usage: dict[str, Any] = {}
-        stop, model = "", ""
+    def stream(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Send one request; the events of its answer as they come. Raises Transient, Overflowed, ModelConfigError."""
         try:
             with self._sdk.messages.create(**asked, stream=True) as stream:
                 for event in stream:
-                    data = event.model_dump(exclude_none=True)
-                    match event.type:
-                        case "message_start":
-                            model = data["message"]["model"]
-                            usage.update(data["message"].get("usage") or {})
-                        case "content_block_start":
-                            blocks.append(data["content_block"])
-                        case "content_block_delta":
-                            _extend(blocks, partial, data["index"], data["delta"])
-                        case "message_delta":
-                            stop = data["delta"].get("stop_reason") or stop
-                            usage.update(data.get("usage") or {})
-                        case "message_stop":
-                            break
-                else:
-                    raise Transient("the stream ended before the message did")
+                    yield event.model_dump(mode="json", exclude_none=True)
+                    if event.type == "message_stop":
+                        return  # whole; how the connection ends does not matter any more
         except anthropic.APIStatusError as failure:
-            turn = status_failure(self._endpoint, failure.status_code, failure.body, dict(failure.response.headers))
-            return turn
+            raise status_failure(
+                self._endpoint, failure.status_code, failure.body, dict(failure.response.headers)
+            ) from None
         except (anthropic.APIConnectionError, httpx2.HTTPError) as failure:
             raise broken_transport(failure) from None
         except (anthropic.APIError, ValueError, AssertionError) as failure:
             raise Transient(f"an answer that is not a message ({type(failure).__name__})") from None
-        if not model:
-            raise Transient("an answer that is not a message")
-        calls = _finish_calls(blocks, partial)
-        return Turn(
-            blocks=tuple(blocks),
-            calls=calls,
-            usage=_usage(usage),
-            stop=_STOPS.get(stop, "tools" if calls else "end"),
-            text="\n".join(block["text"] for block in blocks if block.get("type") == "text"),
-            model=model,
-            sent=_settings(asked),
-        )
 
-    def _request(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> dict[str, Any]:
+    def read(self, events: Sequence[dict[str, Any]], asked: dict[str, Any]) -> Turn:
+        """See `read`."""
+        return read(events, asked)
+
+    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> dict[str, Any]:
         system = [message.text for message in messages if isinstance(message, SystemMessage)]
+        """The body of a request."""
         said = [_message(message) for message in messages if not isinstance(message, SystemMessage)]
         # Two breakpoints: the prefix that never changes, and the newest message, so that each turn pays for itself.
         # Only our own blocks carry one; a provider's block is sent back as it came.
@@ -128,6 +107,48 @@ class AnthropicClient:
         else:
             asked |= _thinking(self._endpoint.reasoning)
         return asked
+
+
+def read(events: Sequence[dict[str, Any]], asked: dict[str, Any]) -> Turn:
+    """The turn that a whole answer's events make. Raises Transient where the answer is not whole.
+
+    `asked` is the request; its settings are kept with the turn.
+    """
+    blocks: list[dict[str, Any]] = []
+    partial: dict[int, str] = {}
+    usage: dict[str, Any] = {}
+    stop, model, is_whole = "", "", False
+    try:
+        for data in events:
+            match data["type"]:
+                case "message_start":
+                    model = data["message"]["model"]
+                    usage.update(data["message"].get("usage") or {})
+                case "content_block_start":
+                    blocks.append(copy.deepcopy(data["content_block"]))
+                case "content_block_delta":
+                    _extend(blocks, partial, data["index"], data["delta"])
+                case "message_delta":
+                    stop = data["delta"].get("stop_reason") or stop
+                    usage.update(data.get("usage") or {})
+                case "message_stop":
+                    is_whole = True
+    except (KeyError, IndexError, TypeError) as failure:
+        raise Transient(f"an answer that is not a message ({type(failure).__name__})") from None
+    if not model:
+        raise Transient("an answer that is not a message")
+    if not is_whole:
+        raise Transient("the stream ended before the message did")
+    calls = _finish_calls(blocks, partial)
+    return Turn(
+        blocks=tuple(blocks),
+        calls=calls,
+        usage=_usage(usage),
+        stop=_STOPS.get(stop, "tools" if calls else "end"),
+        text="\n".join(block["text"] for block in blocks if block.get("type") == "text"),
+        model=model,
+        sent=_settings(asked) | ({} if usage.get("output_tokens") is not None else {"usage": "not reported"}),
+    )
 
 
 def _thinking(reasoning: str) -> dict[str, Any]:
@@ -153,7 +174,8 @@ def _message(message: Message) -> dict[str, Any]:
             return {"role": "user", "content": [{"type": "text", "text": text}]}
         case ModelMessage(turn):
             # An empty assistant message is refused by the API; the turn said nothing, and that is what we say.
-            return {"role": "assistant", "content": [*turn.blocks] or [{"type": "text", "text": "(no answer)"}]}
+            kept = [block for block in turn.blocks if _is_whole(block)]
+            return {"role": "assistant", "content": kept or [{"type": "text", "text": "(no answer)"}]}
         case ToolResults(results, note):
             content: list[dict[str, Any]] = [
                 {"type": "tool_result", "tool_use_id": result.call_id, "content": result.text or "(empty)"}
@@ -162,6 +184,13 @@ def _message(message: Message) -> dict[str, Any]:
             ]
             return {"role": "user", "content": content + ([{"type": "text", "text": note}] if note else [])}
     raise AssertionError("a system message is not part of the dialogue")
+
+
+def _is_whole(block: dict[str, Any]) -> bool:
+    """Whether the API takes a block back: no empty text, and no thinking that was cut before its signature."""
+    if block.get("type") == "thinking":
+        return bool(block.get("signature"))
+    return block.get("type") != "text" or bool(block.get("text", "").strip())
 
 
 def _extend(blocks: list[dict[str, Any]], partial: dict[int, str], index: int, delta: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from tasks.errors import EnvironmentFault, SettingsError, WorkbenchError
@@ -72,8 +73,8 @@ class Turn:
     model: str = ""
     waited: float = 0.0
     sent: dict[str, Any] | None = None
-    exchange: str = ""
-    """Where the raw exchange is stored (a file name in the job's folder), or "" if it is not."""
+    exchange: int = 0
+    """The line of exchange.jsonl that holds this answer as it came, 1 = the first; 0 where none is kept."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,15 @@ class Model(Protocol):
 
     def close(self) -> None:
         """Release connections; the model is not asked again."""
+        ...
+
+
+@runtime_checkable
+class KeepsExchange(Protocol):
+    """A model whose requests and raw answers can be kept (providers/exchange.py)."""
+
+    def keep_exchange(self, path: Path) -> None:
+        """From now on put each into this file."""
         ...
 
 

@@ -35,9 +35,10 @@ from providers.base import (
     UserMessage,
     check_pairing,
 )
-from providers.endpoint import Endpoint
+from providers.endpoint import Endpoint, Overflowed
+from providers.exchange import OVERFLOW, ExchangeFile, overflowed
 from providers.pricing import add, cost
-from providers.retry import RetryPolicy, with_retries
+from providers.retry import RetryPolicy, Transient, with_retries
 from tasks.settings import ModelSettings, Price
 from tasks.taxonomy import DataClass
 from tasks.trials import Usage
@@ -57,7 +58,13 @@ REPAIRS = 2
 class Client(Protocol):
     """One wire format."""
 
-    def send(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> Turn: ...
+    api: str
+
+    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> dict[str, Any]: ...
+
+    def stream(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]: ...
+
+    def read(self, events: Sequence[dict[str, Any]], asked: dict[str, Any]) -> Turn: ...
 
     def close(self) -> None: ...
 
@@ -98,8 +105,11 @@ class Chat:
         concurrency: int = 4,
         policy: RetryPolicy | None = None,
         slots: Path | None = None,
+        key: str = "",
     ) -> None:
         self.name = name
+        self._key = key
+        self._exchange: ExchangeFile | None = None
         self._client = client
         self._price = price
         self._concurrency = concurrency
@@ -121,6 +131,10 @@ class Chat:
         turns, not errors. Raises PairingError before anything is sent, ProviderFault, ModelConfigError.
         """
         return self._ask(messages, tools, None)
+
+    def keep_exchange(self, path: Path) -> None:
+        """From now on put every request and its raw answer into this file (exchange.py)."""
+        self._exchange = ExchangeFile(path, api=self._client.api, model=self.name, key=self._key)
 
     def close(self) -> None:
         """Release the connections; the model is not asked again."""
@@ -156,14 +170,33 @@ class Chat:
     def _ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> Turn:
         check_pairing(messages)
         with self._place() as queued:
-            turn, retried = with_retries(
-                lambda: self._client.send(messages, tools, forced), self._policy, model=self.name
-            )
+            asked = self._client.request(messages, tools, forced)
+            turn, retried = with_retries(lambda: self._send(asked), self._policy, model=self.name)
         sent = dict(turn.sent or {}) | ({"retried": list(retried.kinds)} if retried.kinds else {})
         priced = turn.usage.model_copy(update={"cost": cost(turn.usage, self._price)})
         if sent.get("usage") == "not reported":
             priced = priced.model_copy(update={"cost": None})
         return replace(turn, usage=priced, waited=queued + retried.waited, sent=sent)
+
+    def _send(self, asked: dict[str, Any]) -> Turn:
+        """One request, one answer, both kept before the answer is used."""
+        events: list[dict[str, Any]] = []
+        try:
+            for event in self._client.stream(asked):
+                events.append(event)
+            turn = self._client.read(events, asked)
+        except Overflowed:
+            return replace(overflowed(asked["model"]), exchange=self._kept(asked, events, OVERFLOW))
+        except Transient as failure:
+            self._kept(asked, events, failure.kind)
+            raise
+        except ModelConfigError as failure:
+            self._kept(asked, events, failure.what)
+            raise
+        return replace(turn, exchange=self._kept(asked, events, ""))
+
+    def _kept(self, asked: dict[str, Any], events: list[dict[str, Any]], failure: str) -> int:
+        return self._exchange.add(asked, events, failure) if self._exchange else 0
 
     @contextmanager
     def _place(self) -> Iterator[float]:
@@ -245,6 +278,7 @@ def chat(
         concurrency=settings.concurrency,
         policy=policy,
         slots=slots,
+        key=endpoint.key,
     )
 
 

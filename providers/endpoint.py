@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from providers.base import ModelConfigError, Turn
+from providers.base import ModelConfigError
 from providers.retry import Transient, is_transient, retry_after
-from tasks.trials import Usage
 
 
 @dataclass(frozen=True)
@@ -39,26 +38,33 @@ _OVERFLOW = re.compile(
 )
 
 
-def status_failure(endpoint: Endpoint, status: int, body: object, headers: dict[str, str]) -> Turn:
-    """What an HTTP error means: a turn that ended in overflow, or an exception.
+class Overflowed(Exception):
+    """The conversation does not fit into the model's window: an outcome of the trial, never retried."""
 
-    Raises Transient for what may pass, ModelConfigError for what must be configured. The provider's own words can
-    quote the conversation, so that only status and error type are repeated.
+
+def status_failure(
+    endpoint: Endpoint, status: int, body: object, headers: dict[str, str]
+) -> Transient | Overflowed | ModelConfigError:
+    """What an HTTP error means (status 200: an error event inside a stream), as the exception to raise.
+
+    Transient for what may pass, ModelConfigError for what must be configured. The provider's own words can quote the
+    conversation, so that only status and error type are repeated.
     """
     said = body if isinstance(body, str) else json.dumps(body, default=str)
     kind = _kind(body)
-    if status == 413 or (status in (400, 422) and _OVERFLOW.search(said)):
-        return Turn(blocks=(), calls=(), usage=Usage(), stop="overflow", model=endpoint.model)
+    # Some self-hosted servers say it with a 500, or inside a stream that has begun.
+    if status == 413 or (status in (200, 400, 422, 500) and _OVERFLOW.search(said)):
+        return Overflowed()
     if status == 200 or is_transient(status) or kind in ("overloaded_error", "rate_limit_error", "api_error"):
         where = "an error inside a 200 answer" if status == 200 else f"HTTP {status}"
-        raise Transient(f"{where} ({kind})" if kind else where, retry_after=retry_after(headers))
+        return Transient(f"{where} ({kind})" if kind else where, retry_after=retry_after(headers))
     remedies = {
         401: f"Set the environment variable {endpoint.key_env} to a valid key.",
         403: f"The key in {endpoint.key_env} may not use this model.",
         404: "Check the model's name and the endpoint in workbench.toml.",
         402: "The provider's account has no credit left.",
     }
-    raise ModelConfigError(
+    return ModelConfigError(
         f"the provider refused the request: HTTP {status}{f' ({kind})' if kind else ''}.",
         where=endpoint.name,
         remedy=remedies.get(

@@ -6,7 +6,7 @@ put together and sent back unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx2
@@ -41,6 +41,8 @@ _READ = frozenset({"role", "content", "tool_calls", "function_call"})
 class OpenAIClient:
     """One model behind a chat-completions endpoint."""
 
+    api = "chat.completions"
+
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._sdk = openai.OpenAI(
@@ -54,53 +56,29 @@ class OpenAIClient:
         """Release the connections."""
         self._sdk.close()
 
-    def send(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> Turn:
-        """One request, one turn. Raises Transient, ModelConfigError, ProviderFault."""
-        asked = self._request(messages, tools, forced)
-        message: dict[str, Any] = {"role": "assistant", "content": None}
-        calls: dict[int, dict[str, Any]] = {}
-        usage: dict[str, Any] | None = None
-        finish, model = "", ""
+    def stream(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Send one request; the chunks of its answer as they come. Raises Transient, Overflowed, ModelConfigError."""
         try:
             with self._sdk.chat.completions.create(**asked) as stream:
                 for chunk in stream:
-                    data = chunk.model_dump(exclude_none=True)
-                    model = data.get("model") or model
-                    usage = data.get("usage") or usage
-                    for choice in data.get("choices") or ():
-                        finish = choice.get("finish_reason") or finish
-                        _extend(message, calls, choice.get("delta") or {})
+                    yield chunk.model_dump(mode="json", exclude_none=True)
         except openai.APIStatusError as failure:
-            return status_failure(self._endpoint, failure.status_code, failure.body, dict(failure.response.headers))
+            raise status_failure(
+                self._endpoint, failure.status_code, failure.body, dict(failure.response.headers)
+            ) from None
         except (openai.APIConnectionError, httpx2.HTTPError) as failure:
             raise broken_transport(failure) from None
-        except (openai.APIError, ValueError, AssertionError, IndexError) as failure:
-            raise Transient(f"an error inside the stream ({type(failure).__name__})") from None
-        if not finish:
-            raise Transient("the stream ended before the message did")
-        if calls:
-            message["tool_calls"] = [calls[index] for index in sorted(calls)]
-        requests = tuple(
-            ToolRequest(call["id"], call["function"]["name"], call["function"]["arguments"] or "{}")
-            for call in message.get("tool_calls", ())
-        )
-        stop = _STOPS.get(finish, "end")
-        if message.get("refusal"):
-            stop = "refused"
-        elif requests and stop == "end":
-            # Several servers end a message with calls as "stop".
-            stop = "tools"
-        return Turn(
-            blocks=(message,),
-            calls=requests,
-            usage=_usage(usage),
-            stop=stop,
-            text=message["content"] or message.get("refusal") or "",
-            model=model,
-            sent=_settings(asked) | ({} if usage else {"usage": "not reported"}),
-        )
+        except openai.APIError as failure:
+            raise status_failure(self._endpoint, 200, failure.body or failure.message, {}) from None
+        except (ValueError, AssertionError) as failure:
+            raise Transient(f"an answer that is not a message ({type(failure).__name__})") from None
 
-    def _request(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> dict[str, Any]:
+    def read(self, events: Sequence[dict[str, Any]], asked: dict[str, Any]) -> Turn:
+        """See `read`."""
+        return read(events, asked)
+
+    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec], forced: str | None) -> dict[str, Any]:
+        """The body of a request."""
         said = [part for message in messages for part in _messages(message)]
         # OpenAI itself knows only max_completion_tokens, most compatible servers only max_tokens.
         limit = "max_tokens" if self._endpoint.url else "max_completion_tokens"
@@ -124,6 +102,49 @@ class OpenAIClient:
         if self._endpoint.reasoning and not self._endpoint.reasoning.startswith("budget:"):
             asked["reasoning_effort"] = self._endpoint.reasoning
         return asked
+
+
+def read(events: Sequence[dict[str, Any]], asked: dict[str, Any]) -> Turn:
+    """The turn that a whole answer's chunks make. Raises Transient where the answer is not whole.
+
+    `asked` is the request; its settings are kept with the turn.
+    """
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    calls: dict[int, dict[str, Any]] = {}
+    usage: dict[str, Any] | None = None
+    finish, model = "", ""
+    try:
+        for data in events:
+            model = data.get("model") or model
+            usage = data.get("usage") or usage
+            for choice in data.get("choices") or ():
+                finish = choice.get("finish_reason") or finish
+                _extend(message, calls, choice.get("delta") or {})
+    except (KeyError, IndexError, TypeError, AttributeError) as failure:
+        raise Transient(f"an answer that is not a message ({type(failure).__name__})") from None
+    if not finish:
+        raise Transient("the stream ended before the message did")
+    if calls:
+        message["tool_calls"] = [calls[index] for index in sorted(calls)]
+    requests = tuple(
+        ToolRequest(call["id"], call["function"]["name"], call["function"]["arguments"] or "{}")
+        for call in message.get("tool_calls", ())
+    )
+    stop = _STOPS.get(finish, "end")
+    if message.get("refusal"):
+        stop = "refused"
+    elif requests and stop == "end":
+        # Several servers end a message with calls as "stop".
+        stop = "tools"
+    return Turn(
+        blocks=(message,),
+        calls=requests,
+        usage=_usage(usage),
+        stop=stop,
+        text=message["content"] or message.get("refusal") or "",
+        model=model,
+        sent=_settings(asked) | ({} if usage else {"usage": "not reported"}),
+    )
 
 
 def _settings(asked: dict[str, Any]) -> dict[str, Any]:

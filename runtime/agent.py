@@ -1,7 +1,7 @@
 """The agent loop: a model, the tools, and what stops it.
 
 One turn = one model response; tool calls are counted apart. Every event is recorded (on disk, by the recorder) before
-the next step begins. Calls of one turn are carried out in order and answered in one message. Nothing of a truncated
+the next step begins; a resumed trial goes through its recorded steps first (runtime/resume.py). Calls of one turn are carried out in order and answered in one message. Nothing of a truncated
 turn is carried out. A call is carried out once: whatever comes back is its answer.
 """
 
@@ -29,7 +29,8 @@ from providers.base import (
     check_pairing,
 )
 from providers.pricing import add
-from runtime.tools import Toolbox
+from runtime.resume import Earlier, Tape
+from runtime.tools import Toolbox, text_shown
 from tasks.errors import EnvironmentFault
 from tasks.fhir.resources import dump_json
 from tasks.manifest import Limits
@@ -72,7 +73,8 @@ def prompt_hash(system: str = SYSTEM_PROMPT) -> str:
 
 @dataclass(frozen=True)
 class AgentRun:
-    """How a run of the loop ended. `waited`: seconds spent waiting for provider back-off and the EHR."""
+    """How a run of the loop ended. `waited`: seconds of this process spent on provider back-off and the EHR; all else
+    is of the whole trial, the attempts before this one included."""
 
     outcome: Outcome
     detail: str
@@ -86,9 +88,10 @@ class AgentRun:
 
 
 class _Ended(Exception):  # the normal way out of the loop
-    def __init__(self, outcome: Outcome, detail: str = "") -> None:
+    def __init__(self, outcome: Outcome, detail: str = "", *, is_recorded: bool = False) -> None:
         self.outcome = outcome
         self.detail = detail
+        self.is_recorded = is_recorded
 
 
 @dataclass
@@ -147,12 +150,16 @@ def run_agent(
     system: str = SYSTEM_PROMPT,
     cancelled: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
+    task_digest: str = "",
+    earlier: Earlier | None = None,
 ) -> AgentRun:
     """Run `model` until it is done or something stops it. Never raises for what an outcome can say.
 
-    `limits`: None = 100 turns and nothing else. `cancelled` is asked between any two steps.
+    `limits`: None = 100 turns and nothing else. `cancelled` is asked between any two steps. `task_digest` (the task's
+    agent_digest) is recorded. `earlier`: the attempt to go on from; session and files of `toolbox` are as it left them.
     """
-    return _Loop(model, toolbox, record, limits or Limits(), cancelled, clock).run(system, instruction, profile)
+    loop = _Loop(model, toolbox, record, limits or Limits(), cancelled, clock, earlier)
+    return loop.run(system, instruction, profile, task_digest)
 
 
 class _Loop:
@@ -164,7 +171,10 @@ class _Loop:
         limits: Limits,
         cancelled: Callable[[], bool],
         clock: Callable[[], float],
+        earlier: Earlier | None,
     ) -> None:
+        self.earlier = earlier
+        self.tape = Tape(earlier.events if earlier else ())
         self.model = model
         self.toolbox = toolbox
         self.record = record
@@ -181,19 +191,16 @@ class _Loop:
         self.waited = 0.0
         self.models: list[str] = []
 
-    def run(self, system: str, instruction: str, profile: Profile) -> AgentRun:
-        self.began = self.clock()
+    def run(self, system: str, instruction: str, profile: Profile, task_digest: str) -> AgentRun:
+        self.began = self.clock() - (self.earlier.own_seconds if self.earlier else 0.0)
         try:
-            self.record(
-                "system",
-                {
-                    "text": system,
-                    "profile": profile,
-                    "prompt_sha256": prompt_hash(system),
-                    "tools": [spec.name for spec in self.specs],
-                },
-            )
-            self.record("user", {"text": instruction})
+            if self.earlier:
+                self._record_resumed(self.earlier)
+            else:
+                begun: dict[str, Any] = {"text": system, "profile": profile, "prompt_sha256": prompt_hash(system)}
+                begun |= {"tools": [spec.name for spec in self.specs], "agent_digest": task_digest}
+                self.record("system", begun)
+                self.record("user", {"text": instruction})
             self.messages = [SystemMessage(system), UserMessage(instruction)]
             if self.limits.cost is not None and not self.model.has_price:
                 raise _Ended(
@@ -202,7 +209,9 @@ class _Loop:
             while True:
                 self._step()
         except _Ended as end:
-            if end.outcome in _LIMITS:
+            if end.is_recorded:
+                pass
+            elif end.outcome in _LIMITS:
                 self.record("limit", {"limit": end.outcome.value, "detail": end.detail})
             elif end.outcome is not Outcome.finished:
                 self.record("error", {"outcome": end.outcome.value, "detail": end.detail})
@@ -217,15 +226,30 @@ class _Loop:
                 models=tuple(self.models),
             )
 
+    def _record_resumed(self, earlier: Earlier) -> None:
+        told: dict[str, Any] = {
+            "attempt": earlier.trial.key.attempt,
+            "ended": earlier.state.value,
+            "detail": earlier.detail,
+        }
+        told |= {"turns": earlier.turns, "calls": len(earlier.calls), "writes": len(earlier.writes)}
+        self.record("resumed", told | {"own_seconds": round(earlier.own_seconds, 3)})
+
+    def _end_if_recorded(self) -> None:
+        """End by the limit that the record ends with."""
+        if limit := self.tape.limit():
+            raise _Ended(Outcome(limit[0]), limit[1], is_recorded=True)
+
     def _flags(self, outcome: Outcome) -> tuple[str, ...]:
         flags = []
-        if self.calls == 0 and outcome is Outcome.finished:
+        if self.calls == 0 and self.turns and outcome in {Outcome.finished, *_LIMITS}:
             flags.append("no tool calls")
         if self.truncated:
             flags.append(f"{self.truncated} truncated turns")
         return tuple(flags)
 
     def _step(self) -> None:
+        self._end_if_recorded()
         self._check_budgets()
         turn = self._ask()
         if turn.stop == "refused":
@@ -242,17 +266,15 @@ class _Loop:
 
     def _ask(self) -> Turn:
         check_pairing(self.messages)
-        try:
-            turn = self.model.turn(self.messages, self.specs)
-        except ProviderFault as fault:
-            raise _Ended(Outcome.provider_error, str(fault)) from None
-        except ModelConfigError as fault:
-            raise _Ended(Outcome.config_error, str(fault)) from None
+        recorded = self.tape.turn()
+        turn = recorded or self._asked()
         self.turns += 1
-        self.waited += turn.waited
         self.usage = add(self.usage, turn.usage)
         if turn.model and turn.model not in self.models:
             self.models.append(turn.model)
+        if recorded:
+            return turn
+        self.waited += turn.waited
         self.record(
             "model",
             {
@@ -265,13 +287,24 @@ class _Loop:
                 "model": turn.model,
                 "waited": turn.waited,
                 "sent": turn.sent or {},
-            },
+            }
+            | ({"exchange": turn.exchange} if turn.exchange else {}),
         )
         return turn
 
+    def _asked(self) -> Turn:
+        try:
+            return self.model.turn(self.messages, self.specs)
+        except ProviderFault as fault:
+            raise _Ended(Outcome.provider_error, str(fault)) from None
+        except ModelConfigError as fault:
+            raise _Ended(Outcome.config_error, str(fault)) from None
+
     def _answer_truncated(self, turn: Turn) -> None:
         self.truncated += 1
-        self.record("limit", {"limit": "output_limit", "detail": "the turn was cut; none of its calls was carried out"})
+        if not self.tape.limit():
+            told = {"limit": "output_limit", "detail": "the turn was cut; none of its calls was carried out"}
+            self.record("limit", told)
         if turn.calls:
             refused = dump_json({"error": "Not carried out: the answer was cut off at the output limit."})
             self.messages.append(
@@ -285,6 +318,7 @@ class _Loop:
         done: list[ToolCall] = []
         results: list[ToolResult] = []
         for request in turn.calls:
+            self._end_if_recorded()
             if done:
                 self._check_cancelled()
                 self._check_seconds()
@@ -297,6 +331,8 @@ class _Loop:
 
     def _call(self, request: ToolRequest) -> tuple[ToolCall, str]:
         self.calls += 1
+        if recorded := self.tape.call(request):
+            return recorded, text_shown(recorded)
         began = self.clock()
         try:
             answered = self.toolbox.answer(request, number=self.calls, turn=self.turns)
@@ -309,6 +345,7 @@ class _Loop:
 
     def _stop_if(self, reason: str) -> None:
         if reason:
+            self._end_if_recorded()
             raise _Ended(Outcome.loop_stopped, reason)
 
     def _check_cancelled(self) -> None:
@@ -316,6 +353,8 @@ class _Loop:
             raise _Ended(Outcome.cancelled, "stopped on request")
 
     def _check_seconds(self) -> None:
+        if self.tape:
+            return  # the time of recorded steps was spent, and checked, when they were live
         limit = self.limits.seconds
         if limit is not None and self.clock() - self.began - self.waited >= limit:
             raise _Ended(Outcome.time_limit, f"{limit:g} seconds are used up")

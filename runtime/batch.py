@@ -98,9 +98,7 @@ class Tally:
         return not self.unfinished and not self.stopped
 
 
-def decide(
-    attempts: Sequence[StoredTrial], task: Task, *, retry_broken: bool = False, judge: bool = False
-) -> Decision:
+def decide(attempts: Sequence[StoredTrial], task: Task, *, retry_broken: bool = False, judge: bool = False) -> Decision:
     """What a trial with these attempts (of one task, agent and run, in order) needs now.
 
     `judge`: whether there is one now; then what an earlier one failed at, or nobody judged, is graded again.

@@ -20,6 +20,7 @@ from pydantic import Field
 from runtime.trial import Settings, run_trial
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import FolderSource, Task
+from tasks.stored import StoredTrial
 from tasks.strict import Strict
 from tasks.trials import TrialKey, TrialOutcome
 
@@ -32,6 +33,7 @@ class TrialRequest(Strict):
     key: TrialKey
     settings: Settings
     agent_digest: str = Field(description="the task as planned; a task that has changed since is not run")
+    after: int | None = Field(default=None, description="the attempt to go on from; None: from the start")
 
 
 class TrialResult(Strict):
@@ -67,7 +69,11 @@ def answer(request: TrialRequest, stop: threading.Event) -> TrialResult:
     """Run one request in this process."""
     try:
         task = _task(request.folder, request.key.task, request.agent_digest)
-        outcome = run_trial(task, request.key, Path(request.batch), request.settings, cancelled=stop.is_set)
+        batch = Path(request.batch)
+        after = None
+        if request.after is not None:
+            after = StoredTrial.of(batch, request.key.model_copy(update={"attempt": request.after}))
+        outcome = run_trial(task, request.key, batch, request.settings, cancelled=stop.is_set, after=after)
     except WorkbenchError as fault:
         return TrialResult(error=str(fault))
     return TrialResult(outcome=outcome)

@@ -54,6 +54,8 @@ def told(event: Event) -> str:
             return "a tool call that cannot be read"
     if event.type == "limit":
         return f"stopped by {data.get('limit', '?')}: {data.get('detail', '')}"
+    if event.type == "resumed":
+        return f"gone on with after attempt {data.get('attempt', '?')} ({data.get('ended', '?')})"
     return f"{data.get('outcome', 'error')}: {data.get('detail', '')}"
 
 

@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ class _Record:
     turns: int = 0
     calls: int = 0
     written: int = 0
-    usage: Usage = Usage(cost=0.0)
+    usage: Usage = field(default_factory=lambda: Usage(cost=0.0))
 
     @classmethod
     def after(cls, writer: TrialWriter, earlier: Earlier | None) -> _Record:
@@ -217,9 +217,7 @@ def _earlier(after: StoredTrial | None, task: Task, settings: Settings) -> tuple
     if after is None:
         return None, []
     try:
-        found = earlier_of(
-            after, task, profile=settings.profile, backend=settings.backend, prompt_sha256=prompt_hash()
-        )
+        found = earlier_of(after, task, profile=settings.profile, backend=settings.backend, prompt_sha256=prompt_hash())
     except CannotContinue as fault:
         return None, [f"attempt {after.key.attempt} could not be gone on with: {fault.what}"]
     return found, []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -18,7 +19,7 @@ from runtime.ehr.creation import checked, parsed, stamp, stored
 from runtime.ehr.outcome import refusal
 from runtime.ehr.server import LoopbackServer
 from runtime.ehr.session import Response
-from tasks.errors import EnvironmentFault, SearchError
+from tasks.errors import EnvironmentFault, SearchError, UsageError
 from tasks.fhir.chart import Chart, Overlay, Page, Records
 from tasks.fhir.resources import Resource
 from tasks.trials import Write
@@ -39,6 +40,7 @@ class EmbeddedSession:
         self._base_url = ""
         self._closed = False
         self._pages = rest.Pages()
+        self._ids: deque[str] = deque()
 
     @property
     def base_url(self) -> str:
@@ -96,11 +98,27 @@ class EmbeddedSession:
             self._must_be_open()
             body = checked(body, self._overlay, type=type, base_url=self._base_url)
             sequence = len(self._ledger) + 1
-            made = stored(body, id=str(uuid.uuid4()), at=stamp(self._now, sequence))
+            made = stored(
+                body, id=self._ids.popleft() if self._ids else str(uuid.uuid4()), at=stamp(self._now, sequence)
+            )
             entry = Write(sequence=sequence, call=call, reference=made.ref, version=1, resource=made.raw)
             self._overlay.add(made)
             self._ledger.append(entry)
             return made
+
+    def restore(self, writes: Sequence[Write]) -> None:
+        """See Restorable. The writes are taken as they are, not checked again: they were stored once."""
+        with self._lock:
+            self._must_be_open()
+            if self._ledger:
+                raise UsageError("The EHR session has writes already.", remedy="Restore into a new one.")
+            for write in writes:
+                self._overlay.add(Resource.parse(write.resource, where=f"ledger entry {write.sequence}"))
+                self._ledger.append(write)
+
+    def name_next(self, ids: Sequence[str]) -> None:
+        """See Restorable."""
+        self._ids.extend(ids)
 
     def request(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from tasks.errors import UsageError, WorkbenchError
 from tasks.fhir.chart import Chart, Page, Records
@@ -117,6 +117,20 @@ def _embedded(chart: Chart, now: datetime | None) -> Session:
 
     return EmbeddedSession(chart, now=now)
 
+
+@runtime_checkable
+class Restorable(Protocol):
+    """A session that can take over what an earlier one wrote, for a trial that is resumed or replayed."""
+
+    def restore(self, writes: Sequence[Write]) -> None:
+        """Put an earlier ledger in place, ids, versions and bytes as they were. Raises UsageError after a write."""
+
+    def name_next(self, ids: Sequence[str]) -> None:
+        """Give these ids to the next creates, in order."""
+
+
+#: Backends whose sessions are Restorable.
+RESTORING = frozenset({"embedded"})
 
 #: Backend by name. `hapi` (a container a session) and `url` (any R4 base URL) join here.
 BACKENDS: dict[str, Backend] = {"embedded": _embedded}

@@ -7,7 +7,7 @@ files.py         write_file, inside the trial's workspace
 box.py           Toolbox: one trial's tools over one EHR session
 """
 
-from runtime.tools.box import TOOLS, TOOLS_BY_NAME, Toolbox, tool_specs
+from runtime.tools.box import TOOLS, TOOLS_BY_NAME, Toolbox, text_shown, tool_specs
 from runtime.tools.declaration import ArgumentFault, Call, Tool
 
-__all__ = ["TOOLS", "TOOLS_BY_NAME", "ArgumentFault", "Call", "Tool", "Toolbox", "tool_specs"]
+__all__ = ["TOOLS", "TOOLS_BY_NAME", "ArgumentFault", "Call", "Tool", "Toolbox", "text_shown", "tool_specs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -70,6 +71,11 @@ def cut_notice(full: int) -> str:
     )
 
 
+def text_shown(call: ToolCall) -> str:
+    """What the model reads of a call's result: all of it, or its beginning and the notice."""
+    return call.result if call.shown == len(call.result) else call.seen + cut_notice(len(call.result))
+
+
 @dataclass(frozen=True)
 class Answered:
     """A call as it is stored, and the text that the model reads."""
@@ -91,17 +97,39 @@ class Toolbox:
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(tool.spec() for tool in self.tools.values())
 
+    def rewrite(self, calls: Sequence[ToolCall]) -> None:
+        """Make the files of an earlier attempt again from its write_file calls, in an empty output folder.
+
+        Raises EnvironmentFault where a file does not become what it was.
+        """
+        for call in calls:
+            if call.tool != WriteFile.tool or call.error or not isinstance(call.arguments, dict):
+                continue
+            made = self._run(call.tool, call.arguments, call.n, 0)
+            if made.text != call.result:
+                raise EnvironmentFault(
+                    f"a file of call {call.n} could not be made again.", remedy="Run the trial anew."
+                )
+
     def answer(self, request: ToolRequest, *, number: int, turn: int) -> Answered:
         """Carry out one call, once. Whatever is wrong with it is an error result.
+
+        A create that the ledger holds under this call's number was sent by an attempt that ended before it could say
+        so; it is answered from the ledger.
 
         Raises EnvironmentFault where the EHR cannot be reached: that is no answer about the patient.
         """
         arguments: dict[str, Any] | str = request.arguments_text
-        written = len(self.session.ledger)
+        ledger = self.session.ledger
+        stored = next((write for write in ledger if write.call == number), None)
+        written = len(ledger) if stored is None else stored.sequence - 1
         began = time.monotonic()
         try:
             arguments = arguments_of(request.arguments_text)
-            result = self._run(request.name, arguments, number, written)
+            if stored is None:
+                result = self._run(request.name, arguments, number, written)
+            else:
+                result = Call(stored.resource, False, f"POST {stored.reference.partition('/')[0]}")
         except ArgumentFault as fault:
             fault = ArgumentFault(fault.tool or request.name, fault.problems)
             result = Call(fault.answer(), error=True, request="")
@@ -120,8 +148,7 @@ class Toolbox:
             writes=tuple(write.sequence for write in self.session.ledger[written:]),
             seconds=round(seconds, 6),
         )
-        text = result.text if shown == len(result.text) else result.text[:shown] + cut_notice(len(result.text))
-        return Answered(call, text)
+        return Answered(call, text_shown(call))
 
     def _run(self, name: str, arguments: dict[str, Any], number: int, written: int) -> Call:
         kind = self.tools.get(name)

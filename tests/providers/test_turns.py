@@ -93,7 +93,7 @@ def test_the_wire_server_itself_refuses_what_the_providers_refuse(play: Callable
     chat = played.chat(face)
     first = chat.turn(START, TOOLS)
     with pytest.raises(ModelConfigError, match="HTTP 400"):
-        chat._client.send([*START, ModelMessage(first), UserMessage("and?")], TOOLS, None)
+        chat._send(chat._client.request([*START, ModelMessage(first), UserMessage("and?")], TOOLS, None))
 
 
 TRANSIENT = {

@@ -171,7 +171,7 @@ def test_a_trial_that_is_running_elsewhere_is_left_alone(tiny_package: Path, tmp
     batch = batch_in(tmp_path)
     with TrialWriter(batch.path, TrialKey(task=TINY_ID, agent="noop", run=1)):
         assert need(batch, tiny_package) is Need.busy
-    assert need(batch, tiny_package) is Need.rerun
+    assert need(batch, tiny_package) is Need.resume
 
 
 def test_broken_ones_are_run_again_only_when_asked(tiny_package: Path, tmp_path: Path) -> None:
