@@ -168,7 +168,7 @@ def dates(text: str, now: datetime) -> list[tuple[int, int, date]]:
 # ---- intervals from now --------------------------------------------------------------------------------------------
 
 _IN = re.compile(
-    r"(?P<how>\bin|\bat|\bafter|\bwithin|\bevery|\bnext|\bq|\bby|\bno (?:later|sooner)"
+    r"(?P<how>\bat least|>=|\bin|\bat|\bafter|\bwithin|\bevery|\bnext|\bq|\bby|\bno (?:later|sooner)"
     r" than|\b(?:approximately|about|around)|~|@)\s*"
     r"(?:approximately |about |around |the next |~ ?|at least"
     rf" )?(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
@@ -225,7 +225,7 @@ def intervals(text: str, now: datetime) -> list[Interval]:
         one = span(low, high, match["unit"], point=True)
         if match["how"] in ("within", "by") or match["how"].startswith("no later") or match["how"] == "next":
             one = Span(Decimal(0), one.high)
-        elif match["how"].startswith("no sooner"):
+        elif match["how"].startswith(("no sooner", "at least", ">=")):
             one = Span(one.low, None)
         found.append(Interval(match.start(), match.end(), one))
     for pair in _PAIR.finditer(text):

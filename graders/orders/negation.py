@@ -81,7 +81,7 @@ _COUNSEL = re.compile(
     r" [\w/-]+){0,6} to|replac(?:e|ing) (?:[\w/-]+ ){1,5}with|prescribe|give|schedule"
     r"|get|draw|advise|treat(?:ment)?(?: with)?"
     r"|add|place|arrange|book|measure|monitor|request|resume|restart|continue|take"
-    r"|administer|proceed with|pursue|perform|evaluate (?:with|by)|admit|consult"
+    r"|administer|raise|lower|adjust|uptitrate|proceed with|pursue|perform|evaluate (?:with|by)|admit|consult"
     r"|prefer|need(?:s|ed)?|require[sd]?|follow(?:-up)? with|please|plan:?|titrate"
     r"|should (?:have|receive|get|undergo|be (?:on|started on|given|seen by|evaluated"
     r" by|treated with))|would (?:start|use|order|check|obtain|recommend|favou?r))\b"
@@ -103,7 +103,7 @@ _TOLD = re.compile(
     r"|last|known|given (?:her|his|their|the|that)|because of|due to|despite|on)\b"
 )
 _AFTER_DENY = re.compile(
-    r"^[^.;\n]{0,60}?\b(?:(?:is|are|was|would be|remains?)?\s*(?:contraindicated|not"
+    r"^(?:[^.;\n]|\.(?=\d)){0,60}?\b(?:(?:is|are|was|would be|remains?)?\s*(?:contraindicated|not"
     r" (?:recommended|indicated|needed|necessary|required|advised|appropriate|safe"
     r"|warranted|an option)|no longer (?:needed|indicated|recommended)|inappropriate"
     r"|unsafe|unnecessary)"
@@ -111,9 +111,9 @@ _AFTER_DENY = re.compile(
     r"|resumed)|be (?:avoided|stopped|held|discontinued|withheld|deferred)))\b"
 )
 _AFTER_COUNSEL = re.compile(
-    r"^[^.;\n]{0,60}?\b(?:(?:is|are|would be) (?:recommended|indicated|advised"
+    r"^(?:[^.;\n]|\.(?=\d)){0,60}?\b(?:(?:is|are|would be) (?:recommended|indicated|advised"
     r"|preferred|suggested|favou?red|needed|required|warranted|appropriate|first[-"
-    r" ]line)|should be (?:started|ordered|obtained|given|checked|done|sent|drawn"
+    r" ]line)|should (?:start|begin|continue)\b|should be (?:started|ordered|obtained|given|checked|done|sent|drawn"
     r"|repeated|performed|arranged|restarted|placed|measured)|to be (?:started|ordered"
     r"|drawn|checked|obtained))\b"
 )
@@ -123,7 +123,7 @@ _NOMINAL = re.compile(
     r"\s*(?:referral|consult(?:ation)?)\b(?!\s*(?:was|were|is pending|has|had|from|in (?:19|20)|note|on \d|dated))"
 )
 _AFTER_WEIGH = re.compile(
-    r"^[^.;\n]{0,40}?\b(?:(?:could|may|might|can) be (?:considered|an option|used)|is an option)\b"
+    r"^(?:[^.;\n]|\.(?=\d)){0,40}?\b(?:(?:could|may|might|can) be (?:considered|an option|used)|is an option)\b"
 )
 _DASH_DENY = re.compile(
     r"^\s*(?:-|:|\()\s*(?:stop|hold|avoid|discontinue|do not (?:start|give|order|use)|not needed|cancel|d/c)\b"
@@ -137,6 +137,7 @@ _ENTRY = re.compile(
     r"(?:list|entry|entries|record|section|field|label)s?\b"
     r"|\b(?:as|to|under|in|on)(?: (?:an?|the|his|her|their))?(?: drug)? (?:allerg(?:y|ies)|intolerances?)\b(?! \w*test)"
 )
+_CHANGED = re.compile(r"\b(?:chang|switch|convert|transition)(?:e|ing)?\s+(?:the |her |his )?$")
 #: A question put, not an answer: "whether to restart", "the PCP asked to restart".
 _ASKED = re.compile(r"\b(?:whether|asked|asks|asking|questions?|wonder(?:s|ed|ing)?)\b[^;\n]*$")
 #: What would hold for others: "although KDIGO recommends ..., he had ketoacidosis". Its clause ends at a comma.
@@ -178,7 +179,7 @@ _ABBREVIATION = re.compile(
 _PLAN = re.compile(
     r"\b(?:plan|recommend\w*|orders?|monitor\w*|follow-?up|treatment|management|do now"
     r"|actions?|next steps?|today|to do|labs?|medications? (?:to start|changes)|start"
-    r"|therapy|regimen|answer|advice|tests?|workup|work-up|imaging|referrals?)\b"
+    r"|therapy|regimen|answer|advice|before|baseline|pre-?treatment|tests?|workup|work-up|imaging|referrals?)\b"
 )
 _NO_PLAN = re.compile(
     r"\b(?:current|home|active|past|prior|history|reviewed?|allerg\w*|avoid|do not"
@@ -243,6 +244,9 @@ def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -
         return "denied"
     conditional = _is_conditional(sentence.text, start, end)
     last = _governor(before)
+    if _CHANGED.search(before):
+        # "change baclofen to 5 mg" keeps the drug; "change lisinopril to nifedipine" takes it away.
+        last = "recommended" if re.match(r"[^.;\n]{0,30}?\bto\s+\.?\d", text[end:]) else "denied"
     if last == "denied":
         return "denied"
     if _ENTERED.search(before) and (_ENTRY.search(sentence.text) or _ENTRY.search(sentence.heading)):

@@ -712,6 +712,9 @@ def _of_sentence(sentence: Sentence, following: Sentence | None, now: datetime) 
     text = sentence.text
     named = drugs.mentions(text, prose=True)
     tests = services.named_tests(text, prose=True)
+    measured = _MEASURED.search(text)
+    # "Check calcium weekly" asks for the test, "start calcium 600 mg" for the drug.
+    named = [m for m in named if not (measured and text[m.start : m.end] in _BOTH_SENSES)]
     tests = [t for t in tests if not any(m.start <= t.start < m.end for m in named)]
     referrals = services.referrals_in(text, prose=True)
     procedures = services.find("procedures", text, prose=True)
@@ -777,6 +780,10 @@ def _list_mood(sentence: Sentence, start: int, end: int, stop: int) -> Mood:
     return negation.mood(sentence, start, end, stop=stop)
 
 
+_BOTH_SENSES = frozenset({"calcium", "iron"})
+_MEASURED = re.compile(
+    r"\b(?:(?:re)?check(?:ed|ing)?|measur\w*|monitor\w*|repeat(?:ed)?|obtain\w*|draw\w*|labs?|serum|ionized)\b"
+)
 _BEFORE_DOSE = re.compile(r"\d[\d.,]*\s*(?:mg|mcg|g|units?|meq)\s+(?:of\s+)?$")
 
 

@@ -15,7 +15,7 @@ _WORDS = re.compile(r"[a-z0-9+]+")
 
 #: Short names that are other words in prose.
 _PROSE_STOP = frozenset(
-    {"na", "cl", "us", "pt", "ot", "id", "mr", "hb", "tg", "er", "ob", "le", "iron", "glucose", "albumin", "calcium",
+    {"na", "cl", "us", "pt", "ot", "id", "mr", "hb", "tg", "er", "ob", "le", "iron",
      "films", "urea", "hiv", "renal", "surgery", "dental", "vascular", "gi", "co2", "ep clinic", "acl", "lipids"}
 )  # fmt: skip
 
