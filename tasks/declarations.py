@@ -31,7 +31,8 @@ Urgency = Literal["routine", "urgent", "asap", "stat"]
 #: What `truth` may name besides a function of checkpoints.py; graders/truths.py computes them. Beside these stands
 #: `latest:<code>[,<code>…]`, a code as `code` or `system|code`: the latest value of an Observation.
 BUILT_IN_TRUTHS: tuple[str, ...] = (
-    "age", "egfr_ckd_epi_2021", "cockcroft_gault", "corrected_calcium", "bmi", "fib4",
+    "age", "egfr_ckd_epi_2021", "cockcroft_gault", "corrected_calcium", "bmi", "fib4", "cha2ds2_vasc", "has_bled",
+    "meld_3",
 )  # fmt: skip
 LATEST = "latest:"
 
