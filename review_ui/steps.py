@@ -10,15 +10,19 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from graders.shown import resource_spans
 from review_ui.chartview.elements import concept, each, element, quantity
 from review_ui.chartview.medications import dose_words
+from review_ui.chartview.words import Line, line
 from tasks.declarations import Checkpoint
 from tasks.errors import ChartError
+from tasks.fhir.chart import Records
 from tasks.fhir.resources import Resource
 from tasks.toolnames import WRITE_FILE
 from tasks.trials import CallCite, QuoteCite, ResourceCite, ToolCall, Verdict, Write
@@ -112,10 +116,10 @@ def read(path: Path) -> Trajectory:
     except FileNotFoundError:
         return Trajectory((), (), "", "", "", "", 0)
     with handle:
-        for line in handle:
-            start, offset = offset, offset + len(line)
+        for row in handle:
+            start, offset = offset, offset + len(row)
             try:
-                event = json.loads(line)
+                event = json.loads(row)
                 data = event["data"]
                 match event["type"]:
                     case "tool":
@@ -189,6 +193,28 @@ def full(path: Path, step: Step) -> ToolCall | None:
         return ToolCall.model_validate(event["data"])
     except (OSError, ValueError, KeyError, ValidationError):
         return None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One resource of a search result in clinical words; `seen`: whole, in part (the cut went through it), or not."""
+
+    line: Line
+    seen: Literal["whole", "part", "not"]
+
+
+def entries(call: ToolCall, records: Records, zone: tzinfo) -> list[Entry]:
+    """The resources of a read call's result, in order; empty for a result that is none."""
+    found = []
+    for start, end, ref in resource_spans(call.result, len(call.result)):
+        try:
+            resource = Resource.parse(call.result[start:end], where=ref)
+        except ChartError:
+            continue
+        seen: Literal["whole", "part", "not"]
+        seen = "whole" if end <= call.shown else "part" if start < call.shown else "not"
+        found.append(Entry(line(resource, records, zone), seen))
+    return found
 
 
 @dataclass(frozen=True)
@@ -266,8 +292,8 @@ def not_done(checkpoints: Sequence[Checkpoint], verdicts: Mapping[str, Verdict])
 
 def claims(verdicts: Iterable[Verdict], lines: Sequence[OrderLine]) -> dict[str, list[str]]:
     """Reference of a write -> the checkpoints whose verdicts cite it, directly or by the call that made it."""
-    by_call = {line.write.call: line.write.reference for line in lines if line.write.call is not None}
-    written = {line.write.reference for line in lines}
+    by_call = {one.write.call: one.write.reference for one in lines if one.write.call is not None}
+    written = {one.write.reference for one in lines}
     found: dict[str, list[str]] = {}
     for verdict in verdicts:
         for cite in verdict.cites:

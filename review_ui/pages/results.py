@@ -9,6 +9,7 @@ from graders.report import Cell
 from review_ui import frame, runs, theme
 from review_ui.markup import Markup, join, tag, visible
 from review_ui.runs import AgentLine
+from runtime.agents import is_built_in
 
 ALL_PASS, CRITICAL = "All required pass", "Critical pass"
 VALID, STRICT = "Graded runs", "Strict: the rest = failed"
@@ -163,6 +164,11 @@ def page() -> None:
             frame.show(tag("span", "Under 20 tasks: listed, not ranked.", cls="sm mute"))
     frame.show(theme.section("Agents", "runs that passed, counted; no estimate is made from them"))
     frame.show(agents_table(lines, definition or ALL_PASS, base or VALID))
+    controls = [line for line in lines if is_built_in(line.agent)]
+    if controls:
+        told = ", ".join(f"{line.agent} {passed(line, ALL_PASS)} of {denominator(line, VALID)}" for line in controls)
+        words = f"Controls: {told}. oracle must pass all; noop, shotgun and parrot must pass none."
+        frame.show(tag("p", words, cls="sm mute"))
     frame.show(
         theme.section("Tasks by agents", f"runs passed; easiest first, {min(SHOWN, len(tasks))} of {len(tasks)} tasks")
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC
 
 import streamlit as st
 
@@ -13,7 +14,7 @@ from graders.words import plain_words
 from review_ui import chart_sections, frame, prose, steps, theme
 from review_ui.chartview.words import kind_words
 from review_ui.markup import Markup, join, tag
-from review_ui.steps import OrderLine, Step, Trajectory
+from review_ui.steps import Entry, OrderLine, Step, Trajectory
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import Task
 from tasks.stored import StoredTrial
@@ -194,7 +195,7 @@ def step_list(trial: StoredTrial, told: Trajectory, lines: Sequence[OrderLine], 
                 else:
                     open_step(trial, call)
     if not kept:
-        frame.show(tag("p", "No step of this kind.", cls="empty"))
+        frame.show(tag("p", "No step of this kind." if told.steps else "It made no tool call.", cls="empty"))
     frame.pager(at, pages, drop=("step",))
     for ending in told.endings:
         frame.show(tag("p", theme.icon("stop_circle"), f" {ending.words}", cls="warn sm"))
@@ -204,19 +205,20 @@ def open_step(trial: StoredTrial, call: ToolCall) -> None:
     """What the agent saw, where it was cut, the rest, and the request."""
     length = len(call.result)
     said = f"{call.shown:,} of {length:,} characters" if call.shown < length else f"all {length:,} characters"
-    frame.show(
-        tag(
-            "div",
-            tag("span", f"What the agent saw, step {call.n}", cls="h3"),
-            tag("span", said, cls="sm mute"),
-            cls="pair",
-        )
-    )
+    title = tag("span", f"What the agent saw, step {call.n}", cls="h3")
+    frame.show(tag("div", title, tag("span", said, cls="sm mute"), cls="pair"))
+    task = loaded(trial)[0]
+    found: list[Entry] = []
+    if task is not None and not call.writes:
+        now = task.meta.context.now if task.meta.context else None
+        found = steps.entries(call, task.chart, (now.tzinfo if now else None) or UTC)
+    ways = [*(["In words"] if found else []), "As seen", "Full result", "Request as sent"]
     view = st.segmented_control(
-        "How", ["As seen", "Full result", "Request as sent"], default="As seen", required=True, key=f"how-{call.n}",
-        label_visibility="collapsed",
-    )  # fmt: skip
-    if view == "Request as sent":
+        "How", ways, default=ways[0], required=True, key=f"how-{call.n}", label_visibility="collapsed"
+    )
+    if view == "In words":
+        frame.show(entry_rows(found, length - call.shown))
+    elif view == "Request as sent":
         arguments = call.arguments
         asked = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, indent=2)
         frame.show(tag("p", "Arguments as the agent gave them", cls="sm b"))
@@ -230,15 +232,7 @@ def open_step(trial: StoredTrial, call: ToolCall) -> None:
         seen = call.seen
         frame.show(tag("div", excerpt(seen), cls="mono saw"))
         if call.shown < length:
-            rest = length - call.shown
-            frame.show(
-                tag(
-                    "div",
-                    theme.icon("content_cut"),
-                    f" Cut here. The agent did not see the next {rest:,} characters.",
-                    cls="cut-band",
-                )
-            )
+            frame.show(cut_band(length - call.shown))
             frame.show(tag("div", excerpt(call.result[call.shown :]), cls="mono unseen"))
     frame.show(
         tag(
@@ -247,6 +241,35 @@ def open_step(trial: StoredTrial, call: ToolCall) -> None:
             cls="sm",
         )
     )
+
+
+def entry_rows(found: Sequence[Entry], missed: int) -> Markup:
+    """The resources of a result as lines, with the cut where it fell."""
+    made: list[Markup] = []
+    banded = False
+    for one in found[:300]:
+        if one.seen != "whole" and not banded:
+            banded = True
+            made.append(cut_band(missed))
+        made.append(
+            tag(
+                "div",
+                tag("span", one.line.what, tag("span", f" {one.line.detail}", cls="sm mute")),
+                tag("span", str(one.line.when or "no date"), cls="sm mute nowrap"),
+                cls="pair entry" if one.seen == "whole" else "pair entry unseen",
+            )
+        )
+    if missed > 0 and not banded:
+        made.append(cut_band(missed))
+    if len(found) > 300:
+        made.append(tag("p", f"The first 300 of {len(found):,}.", cls="sm mute"))
+    return tag("div", join(made), cls="entries")
+
+
+def cut_band(missed: int) -> Markup:
+    """Where the result was cut."""
+    words = f" Cut here. The agent did not see the next {missed:,} characters."
+    return tag("div", theme.icon("content_cut"), words, cls="cut-band")
 
 
 def excerpt(text: str, most: int = 4_000) -> str:

@@ -165,3 +165,24 @@ def test_a_batch_of_the_day_gets_the_next_free_letter() -> None:
     assert next_name("2026-03-14", ["2026-03-14-a", "2026-03-14-c"]) == "2026-03-14-b"
     taken = [f"2026-03-14-{chr(97 + n)}" for n in range(26)]
     assert next_name("2026-03-14", taken) == "2026-03-14-aa"
+
+
+def test_a_cut_goes_through_the_resource_that_the_agent_saw_in_part() -> None:
+    from review_ui.chartview.elements import when
+    from tasks.fhir.chart import Chart
+
+    bodies = [
+        {"resourceType": "Condition", "id": f"c-{n}", "code": {"text": f"Problem {n}"}, "onsetDateTime": f"202{n}"}
+        for n in range(3)
+    ]
+    result = json.dumps({"entries": bodies, "total": 3, "pages": 1})
+    chart = Chart.open({"Patient.ndjson": b'{"resourceType":"Patient","id":"p-1"}\n'})
+    cut = call(1, tool="fhir_condition_search_problems", result=result, shown=result.index("Problem 1"))
+    found = steps.entries(cut, chart, UTC)
+    assert [(entry.line.what, entry.seen) for entry in found] == [
+        ("Problem 0", "whole"),
+        ("Problem 1", "part"),
+        ("Problem 2", "not"),
+    ]
+    assert found[0].line.when == when("2020", UTC)
+    assert steps.entries(call(2, result="an error", shown=8), chart, UTC) == []
