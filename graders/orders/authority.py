@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from graders.orders.reading import Candidate
+from graders.orders.candidates import Candidate
 from tasks.declarations import Checkpoint
 
 Authority = Literal["orders", "pends", "recommends"]

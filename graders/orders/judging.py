@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from graders.orders import authority as who
-from graders.orders import conditions, doses, drugs, reading, replacing, services
+from graders.orders import conditions, doses, drugs, reading, replacing, services, statements
 from graders.orders.authority import Authority
+from graders.orders.candidates import Candidate, bare_reference
 from graders.orders.matching import IDENTITY, Mismatch, mismatches
-from graders.orders.reading import Candidate
 from tasks.declarations import Checkpoint, MustNotRow, OrderRow
 from tasks.fhir.resources import Resource
 from tasks.trials import QuoteCite, ResourceCite
@@ -110,7 +110,7 @@ def judge(
     for resource in written:
         found += reading.read_order(resource, context.now, conditions_held)
     for path, text in texts.items():
-        found += reading.read_note(path, text, context.now)
+        found += statements.read_note(path, text, context.now)
     case = Case(
         checkpoint, context, tuple(found), tuple(written), records, who.of_checkpoint(checkpoint, context.authority)
     )
@@ -141,7 +141,7 @@ def _conditions(written: Sequence[Resource], records: Records) -> dict[str, Reso
     found: dict[str, Resource] = {}
     for resource in written:
         for held in resource.body.get("reasonReference") or ():
-            ref = reading.bare_reference(str(held.get("reference") or ""))
+            ref = bare_reference(str(held.get("reference") or ""))
             if (condition := records.get(ref)) is not None:
                 found[ref] = condition
     return found

@@ -15,11 +15,11 @@ from functools import cache
 
 from graders import tables
 from graders.orders import doses, drugs, durations, frequencies, services
+from graders.orders.candidates import URGENCIES, Candidate
 from graders.orders.doses import Amount, Dose
 from graders.orders.drugs import Drug
 from graders.orders.durations import Span
 from graders.orders.frequencies import Frequency
-from graders.orders.reading import URGENCIES, Candidate
 from graders.orders.regimen import Given, Regimen, Stage
 from graders.orders.text import normal, squeeze
 from tasks.declarations import Imaging, OrderRow, Step, Taper

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from graders.orders import drugs, reading
+from graders.orders.candidates import Candidate
 from graders.orders.negation import harmless_blanked
-from graders.orders.reading import Candidate
 
 if TYPE_CHECKING:
     from graders.orders.judging import Case
