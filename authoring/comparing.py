@@ -307,7 +307,8 @@ def _grown(text: str, spans: Sequence[tuple[int, int, str]]) -> list[tuple[int, 
     out: list[tuple[tuple[int, int, str], tuple[int, int]]] = []
     for span in spans:
         range_ = _widened(text, span, bounds)
-        while out and out[-1][1][1] > range_[0]:
+        # A few unchanged words in between do not make two decisions of one.
+        while out and (out[-1][1][1] > range_[0] or _near(text[out[-1][0][1] : span[0]])):
             start, end, new = out.pop()[0]
             span = (start, span[1], new + text[end : span[0]] + span[2])
             range_ = _widened(text, span, bounds)
@@ -324,6 +325,10 @@ def _widened(text: str, span: tuple[int, int, str], bounds: Sequence[int]) -> tu
             break
         low, high = lower, higher
     return low, high
+
+
+def _near(between: str) -> bool:
+    return len(between) <= 40 and "\n\n" not in between and len(between.split()) <= 3
 
 
 def _stands_often(text: str, find: str) -> bool:

@@ -15,6 +15,7 @@ from tasks.catalog import Catalog, Coverage, detail, row
 from tasks.errors import UsageError, WorkbenchError
 from tasks.folders import FolderFiles
 from tasks.package import SUITE, Fault, FolderSource, Task, faults
+from tasks.past import diff, history
 from tasks.taxonomy import WORKFLOWS
 
 app = typer.Typer(
@@ -22,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Task packages: list, show, validate, and what they cover.\n\n"
+    help="Task packages: list, show, validate, what they cover, and their history.\n\n"
     "Exit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
 )
 
@@ -230,6 +231,10 @@ def coverage(tasks: TasksFolder = None, as_json: AsJson = False) -> None:
         typer.echo(str(error), err=True)
     if catalog.broken:
         raise typer.Exit(1)
+
+
+app.command()(history)
+app.command()(diff)
 
 
 if __name__ == "__main__":

@@ -124,7 +124,9 @@ def test_the_story_of_a_task_from_its_first_folder_to_its_release(tmp_path: Path
     chart.write_text(chart.read_text().replace('"value":138', '"value":134'))
     shell.run("propose", TINY_ID, "--from-dir", str(clone / TINY_ID), "--finding", finding,
               "--rationale", "Says which laboratory", "--as", AUTHOR)  # fmt: skip
-    views = {one["unit"]: one for one in shell.json("show", TINY_ID)}
+    shown = shell.json("show", TINY_ID)
+    views = {one["unit"]: one for one in shown}
+    assert len(shown) == 2
     assert set(views) == {"instruction.md", "chart/Observation.ndjson#o-pressure"}
     pressure, text = views["chart/Observation.ndjson#o-pressure"], views["instruction.md"]
     assert [(row["field"], row["old"], row["new"]) for row in pressure["rows"]] == [
