@@ -86,7 +86,15 @@ def field_table(old: bytes | None, new: bytes | None) -> FieldTable:
         if path in covers:
             rows.append(row)
     raw = tuple(Raw(path, _json(a), _json(b)) for path, (a, b) in changed.items() if path not in told)
-    return FieldTable(f"{shown.type}: {describe(shown)}", tuple(rows), raw)
+    return FieldTable(_title(shown), tuple(rows), raw)
+
+
+def _title(resource: Resource) -> str:
+    try:
+        return f"{resource.type}: {describe(resource)}"
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # Not valid R4: the gate says so; here it still has to be shown.
+        return resource.type
 
 
 def _changed(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, tuple[Any, Any]]]:
