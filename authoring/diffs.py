@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -21,6 +23,8 @@ from tasks.errors import WorkbenchError
 from tasks.structure import chart_type
 
 _CONTEXT = 3
+#: Up to how many pairs of lines or words difflib is asked to match.
+_MOST_PAIRS = 4_000_000
 _NO_END = "\\ No newline at end of file"
 _WORDS = re.compile(r"\s+|[\w.,%/+-]+|.", re.DOTALL)
 
@@ -116,10 +120,27 @@ def apply_diff(text: str, old: bytes) -> bytes:
 
 
 def words(old: str, new: str) -> tuple[Piece, ...]:
-    """The difference of two passages word by word, for reading."""
-    a, b = _WORDS.findall(old), _WORDS.findall(new)
+    """The difference of two passages word by word, for reading. Long ones are matched line by line first."""
     pieces: list[Piece] = []
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    a, b = _WORDS.findall(old), _WORDS.findall(new)
+    if len(a) * len(b) > _MOST_PAIRS:
+        for tag, i1, i2, j1, j2 in _opcodes(lines_a := _lines(old), lines_b := _lines(new)):
+            was, now = "".join(lines_a[i1:i2]), "".join(lines_b[j1:j2])
+            pieces += [Piece("same", was)] if tag == "equal" else _pieces(_WORDS.findall(was), _WORDS.findall(now))
+    else:
+        pieces += _pieces(a, b)
+    joined: list[Piece] = []
+    for one in pieces:
+        if joined and joined[-1].kind == one.kind:
+            joined[-1] = Piece(one.kind, joined[-1].text + one.text)
+        else:
+            joined.append(one)
+    return tuple(joined)
+
+
+def _pieces(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for tag, i1, i2, j1, j2 in _opcodes(a, b):
         if tag == "equal":
             pieces.append(Piece("same", "".join(a[i1:i2])))
             continue
@@ -127,7 +148,7 @@ def words(old: str, new: str) -> tuple[Piece, ...]:
             pieces.append(Piece("removed", "".join(a[i1:i2])))
         if j1 < j2:
             pieces.append(Piece("added", "".join(b[j1:j2])))
-    return tuple(pieces)
+    return pieces
 
 
 def only_white_space(old: bytes | None, new: bytes | None) -> bool:
@@ -150,11 +171,54 @@ def _opcodes(a: Sequence[str], b: Sequence[str]) -> list[Opcode]:
     end = 0
     while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
         end += 1
-    middle = difflib.SequenceMatcher(None, a[start : len(a) - end], b[start : len(b) - end], autojunk=False)
-    moved = [(tag, i1 + start, i2 + start, j1 + start, j2 + start) for tag, i1, i2, j1, j2 in middle.get_opcodes()]
+    inner_a, inner_b = a[start : len(a) - end], b[start : len(b) - end]
+    if len(inner_a) * len(inner_b) > _MOST_PAIRS:
+        # difflib takes seconds to minutes on this.
+        found = _anchored(inner_a, inner_b)
+    else:
+        found = list(difflib.SequenceMatcher(None, inner_a, inner_b, autojunk=False).get_opcodes())
+    moved = [(tag, i1 + start, i2 + start, j1 + start, j2 + start) for tag, i1, i2, j1, j2 in found]
     first = [("equal", 0, start, 0, start)] if start else []
     last = [("equal", len(a) - end, len(a), len(b) - end, len(b))] if end else []
     return _merged([*first, *moved, *last])
+
+
+def _anchored(a: Sequence[str], b: Sequence[str]) -> list[Opcode]:
+    """Opcodes between lines that stand once on either side, in the longest order that both share (patience diff).
+
+    Where there is none, one whole replacement: as true, only longer to read.
+    """
+    count_a, count_b = Counter(a), Counter(b)
+    place_b = {line: place for place, line in enumerate(b) if count_b[line] == 1}
+    pairs = [(i, place_b[line]) for i, line in enumerate(a) if count_a[line] == 1 and line in place_b]
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for number, (_, place) in enumerate(pairs):
+        at = bisect_left(ends, place)
+        before.append(last[at - 1] if at else -1)
+        if at == len(ends):
+            ends.append(place)
+            last.append(number)
+        else:
+            ends[at], last[at] = place, number
+    chain = []
+    number = last[-1] if last else -1
+    while number >= 0:
+        chain.append(pairs[number])
+        number = before[number]
+    if not chain:
+        return [("replace", 0, len(a), 0, len(b))]
+    out: list[Opcode] = []
+    i = j = 0
+    for next_i, next_j in [*reversed(chain), (len(a), len(b))]:
+        if i < next_i or j < next_j:
+            inner = _opcodes(a[i:next_i], b[j:next_j])
+            out += [(tag, i1 + i, i2 + i, j1 + j, j2 + j) for tag, i1, i2, j1, j2 in inner]
+        if next_i < len(a) or next_j < len(b):
+            out.append(("equal", next_i, next_i + 1, next_j, next_j + 1))
+        i, j = next_i + 1, next_j + 1
+    return _merged(out)
 
 
 def _by_resource(old: bytes, new: bytes) -> list[Opcode]:

@@ -76,3 +76,15 @@ def test_white_space_alone() -> None:
     assert not only_white_space(b"a b\n", b"ab\n")
     assert not only_white_space(b'"a  b"', b'"a b"')
     assert not only_white_space(None, b"\n")
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), max_size=14), st.lists(st.sampled_from("abcdefgh"), max_size=14))
+def test_long_texts_matched_at_unique_lines_give_the_new_bytes(a: list[str], b: list[str]) -> None:
+    from authoring import diffs
+
+    old, new = (["same\n"] + [f"{one}\n" for one in side] for side in (a, b))
+    made = []
+    for tag, i1, i2, j1, j2 in diffs._anchored(old, new):
+        assert (tag == "equal") == (old[i1:i2] == new[j1:j2])
+        made += old[i1:i2] if tag == "equal" else new[j1:j2]
+    assert made == new
