@@ -9,6 +9,7 @@ Both go through the same clearance check, the same key handling, the same retrie
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -321,10 +322,18 @@ def _client(name: str, endpoint: Endpoint) -> Any:
     if name.startswith("anthropic/"):
         from providers.anthropic_client import AnthropicClient
 
+        _quiet()
         return AnthropicClient(endpoint)
     from providers.openai_client import OpenAIClient
 
+    _quiet()
     return OpenAIClient(endpoint)
+
+
+def _quiet() -> None:
+    """At debug level (a variable of the shell is enough) the SDKs log whole requests: a patient's chart in a log."""
+    for name in ("anthropic", "openai", "httpx2", "httpcore2", "httpx", "httpcore"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _is_loopback(url: str) -> bool:

@@ -64,7 +64,7 @@ class ExchangeFile:
     def __init__(self, path: Path, *, api: str, model: str, key: str) -> None:
         self._path, self._api, self._model, self._key = path, api, model, key
         self._sent: list[Any] = []
-        self._lines = path.read_bytes().count(b"\n") if path.exists() else 0
+        self._lines = max((one.number for one in exchanges(path)), default=0) if path.exists() else 0
 
     def __repr__(self) -> str:
         return f"ExchangeFile({str(self._path)!r})"
@@ -97,7 +97,7 @@ def exchanges(path: Path) -> Iterator[Exchange]:
             line = json.loads(text)
             messages = messages[: line["same"]] + line["messages"]
             request = line["request"] | {"messages": messages}
-            yield Exchange(number, line["api"], line["model"], request, tuple(line["events"]), line["failure"])
+            yield Exchange(line["n"], line["api"], line["model"], request, tuple(line["events"]), line["failure"])
         except (ValueError, KeyError, TypeError):
             raise UsageError("the line cannot be read.", where=f"{path}:{number}") from None
 

@@ -1,7 +1,7 @@
 """The one retry layer. The SDKs' own retries are off; nothing else in the project waits for a provider.
 
 A request is tried again after HTTP 408, 409, 425, 429 and every 5xx, after a broken connection or stream, and after an
-error inside a 200. `Retry-After` is honoured whole; without it the wait doubles, with full jitter. The budget is
+error inside a 200. `Retry-After` is honoured whole; without it, or with 0, the wait doubles, with jitter. The budget is
 seconds of waiting, not tries: a Retry-After that does not fit into what is left ends the trial at once.
 """
 
@@ -83,11 +83,9 @@ def with_retries(send: Callable[[], T], policy: RetryPolicy, *, model: str) -> t
             return send(), Retried(len(kinds) + 1, waited, tuple(kinds))
         except Transient as failure:
             kinds.append(failure.kind)
-            if failure.retry_after is not None:
-                wait = failure.retry_after
-            else:
-                ceiling = min(policy.longest, policy.first * 2.0 ** (len(kinds) - 1))
-                wait = ceiling * (0.5 + policy.draw() / 2)
+            ceiling = min(policy.longest, policy.first * 2.0 ** (len(kinds) - 1))
+            # Not before the server says, nor at once where it says 0: that would be for ever.
+            wait = max(failure.retry_after or 0.0, ceiling * (0.5 + policy.draw() / 2))
             if waited + wait > policy.budget:
                 asked = f" and asks to wait {wait:.0f} s" if failure.retry_after is not None else ""
                 raise ProviderFault(

@@ -283,6 +283,38 @@ def resume(
 
 
 @app.command()
+def replay(
+    trial: Annotated[str, typer.Argument(help="BATCH/TASK/AGENT/RUN or the trial's folder.")],
+    as_json: AsJson = False,
+) -> None:
+    """Play a stored trial's answers again on a fresh record and compare calls, results and verdicts.
+
+    Exit 0 when all are the same.
+    """
+    with _reported():
+        from dataclasses import asdict
+
+        from runtime.batch import find_trial, items_of
+        from runtime.replay import replay as play
+        from tasks.stored import Batch
+
+        stored = find_trial(trial, _batch)
+        if stored is None:
+            raise UsageError("Name one trial.", where=trial, remedy="Write BATCH/TASK/AGENT/RUN.")
+        items, settings = items_of(Batch(stored.path.parents[4]))
+        (task, *_) = [item.task for item in items if item.task.id == stored.key.task]
+        done = play(stored, task, settings)
+        if as_json:
+            typer.echo(json.dumps(asdict(done)))
+        else:
+            typer.echo(f"{done.turns} turns, {done.calls} calls, {done.verdicts} verdicts, from {done.source}")
+            for difference in done.differences:
+                typer.echo(f"  {difference}")
+            typer.echo("The same." if not done.differences else "Not the same.")
+        raise typer.Exit(1 if done.differences else 0)
+
+
+@app.command()
 def stop(
     batch: Annotated[str, typer.Argument(help="A batch: its name in the workspace, or its folder.")],
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for it.")] = 60.0,

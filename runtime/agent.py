@@ -1,8 +1,9 @@
 """The agent loop: a model, the tools, and what stops it.
 
 One turn = one model response; tool calls are counted apart. Every event is recorded (on disk, by the recorder) before
-the next step begins; a resumed trial goes through its recorded steps first (runtime/resume.py). Calls of one turn are carried out in order and answered in one message. Nothing of a truncated
-turn is carried out. A call is carried out once: whatever comes back is its answer.
+the next step begins; a resumed trial goes through its recorded steps first (runtime/resume.py). Calls of one turn are
+carried out in order and answered in one message. Nothing of a truncated turn is carried out. A call is carried out
+once: whatever comes back is its answer.
 """
 
 from __future__ import annotations

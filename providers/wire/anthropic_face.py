@@ -116,7 +116,8 @@ def events(reply: Reply, heard: Heard, key: str) -> Iterator[tuple[str, dict[str
         if block["type"] == "thinking":
             start: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": part} for part in _parts(block["thinking"])]
-            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            if not reply.is_cut_in_thinking:
+                deltas.append({"type": "signature_delta", "signature": block["signature"]})
         elif block["type"] == "text":
             start = {"type": "text", "text": ""}
             deltas = [{"type": "text_delta", "text": part} for part in _parts(block["text"])]
@@ -126,7 +127,7 @@ def events(reply: Reply, heard: Heard, key: str) -> Iterator[tuple[str, dict[str
         yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": start}
         for delta in deltas:
             yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
-        if reply.stopped != "length" or block["type"] != "tool_use":
+        if not (reply.stopped == "length" and (block["type"] == "tool_use" or reply.is_cut_in_thinking)):
             yield "content_block_stop", {"type": "content_block_stop", "index": index}
     closing = {"stop_reason": _STOPS[reply.stopped], "stop_sequence": None}
     yield "message_delta", {"type": "message_delta", "delta": closing, "usage": usage(reply.tokens)}

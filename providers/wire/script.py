@@ -8,6 +8,7 @@ conversation and turn.
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
+from tasks.plans import Plan
 from tasks.strict import Strict
 
 FaultKind = Literal["status", "stream_error", "cut_stream", "slow", "garbled", "overflow"]
@@ -72,6 +74,11 @@ class Reply(Strict):
         if self.stop != "auto":
             return self.stop
         return "tools" if self.calls else "end"
+
+    @property
+    def is_cut_in_thinking(self) -> bool:
+        """Whether the output limit came before the thinking was over: then it has no signature."""
+        return self.stopped == "length" and bool(self.thinking) and not (self.text or self.calls)
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,17 @@ class PlanScript:
     actions: Sequence[Mapping[str, Any]]
     thinking: str = "Working through the record."
 
+    @classmethod
+    def of(cls, plan: Plan) -> PlanScript:
+        """Plays this plan of a task package."""
+        rows = []
+        for action in plan.actions:
+            arguments = dict(action.arguments)
+            if arguments.pop("content_file", None) is not None:
+                arguments["content"] = plan.content(action)
+            rows.append({"tool": action.tool, "arguments": arguments, "save_as": action.save_as})
+        return cls(rows)
+
     def reply(self, heard: Heard) -> Reply:
         if heard.turn >= len(self.actions):
             return Reply(text="The orders are placed and the note is written.")
@@ -146,3 +164,40 @@ class PlanScript:
                 stored = json.loads(heard.results[call_id].text)
                 return f"{stored['resourceType']}/{stored['id']}"
         return f"unknown/{name}"
+
+
+#: What `Faulty` plays: every failure that may pass, in each provider's clothes.
+PASSING = (
+    Fault(kind="status", status=429),
+    Fault(kind="status", status=429, retry_after=2),
+    Fault(kind="status", status=408),
+    Fault(kind="status", status=500),
+    Fault(kind="status", status=503, retry_after=1),
+    Fault(kind="status", status=524),
+    Fault(kind="status", status=529),
+    Fault(kind="stream_error"),
+    Fault(kind="cut_stream"),
+    Fault(kind="garbled"),
+    Fault(kind="slow", delay=0.001),
+)
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """Another player's replies, behind faults at random: the same for the same seed, model and turn.
+
+    `rate`: how likely a turn begins with a fault; another follows with the same likelihood, up to four.
+    """
+
+    player: Player
+    seed: int = 0
+    rate: float = 0.3
+    faults: Sequence[Fault] = PASSING
+
+    def reply(self, heard: Heard) -> Reply:
+        draw = random.Random(f"{self.seed}/{heard.model}/{heard.turn}")  # noqa: S311 (a script, not a secret)
+        played: list[Fault] = []
+        while len(played) < 4 and draw.random() < self.rate:
+            played.append(draw.choice(list(self.faults)))
+        reply = self.player.reply(heard)
+        return reply.model_copy(update={"faults": (*played, *reply.faults)})

@@ -15,7 +15,7 @@ import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Self
 
 import uvicorn
@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from providers.wire import anthropic_face, openai_face
-from providers.wire.script import Fault, Heard, Player, Reply
+from providers.wire.script import Fault, Heard, Player, Reply, Tokens
 from providers.wire.strictness import Refused, check_anthropic, check_openai, check_thinking_returned
 from tasks.errors import EnvironmentFault
 
@@ -44,6 +44,8 @@ class WireServer:
         self.key = key
         self.requests: list[Mapping[str, Any]] = []
         self.heard: list[Heard] = []
+        #: What was answered whole, by model: the tokens that a provider would put on the bill.
+        self.served: dict[str, list[Tokens]] = {}
         self._played: Counter[tuple[str, int]] = Counter()
         self._guard = threading.Lock()
         app = Starlette(
@@ -70,9 +72,10 @@ class WireServer:
             self._thread.join(0.005)
         return self
 
-    def serve(self) -> None:
-        """Serve in this thread until interrupted."""
-        self._server.run()
+    def join(self) -> None:
+        """Wait until the server ends or KeyboardInterrupt comes."""
+        while self._thread and self._thread.is_alive():
+            self._thread.join(1.0)
 
     def stop(self) -> None:
         self._server.should_exit = True
@@ -104,6 +107,7 @@ class WireServer:
             self._played.clear()
             self.requests.clear()
             self.heard.clear()
+            self.served.clear()
 
     async def _models(self, request: Request) -> Response:
         return JSONResponse({"object": "list", "data": [{"id": name, "object": "model"} for name in self.players]})
@@ -120,12 +124,13 @@ class WireServer:
         if fault and fault.kind == "garbled":
             return Response("<html>upstream hiccup</html>", media_type="text/html")
         if not body.get("stream"):
+            self._serve(heard, reply)
             return JSONResponse(anthropic_face.whole(reply, heard, key))
         lines = (
             f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in anthropic_face.events(reply, heard, key)
         )
         broken = json.dumps(anthropic_face.error("overloaded_error", "Overloaded"))
-        return _stream(lines, fault, f"event: error\ndata: {broken}\n\n")
+        return _stream(lines, fault, f"event: error\ndata: {broken}\n\n", lambda: self._serve(heard, reply))
 
     async def _completions(self, request: Request) -> Response:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -140,10 +145,12 @@ class WireServer:
         if fault and fault.kind == "garbled":
             return Response("<html>upstream hiccup</html>", media_type="text/html")
         if not body.get("stream"):
+            self._serve(heard, reply)
             return JSONResponse(openai_face.whole(reply, heard, key))
         chunks = (f"data: {json.dumps(data)}\n\n" for data in openai_face.events(reply, heard, key))
         broken = json.dumps(openai_face.error("server_error", "The server had an error. Sorry about that!"))
-        return _stream(chunks, fault, f"data: {broken}\n\n", done="data: [DONE]\n\n")
+        end = "data: [DONE]\n\n"
+        return _stream(chunks, fault, f"data: {broken}\n\n", lambda: self._serve(heard, reply), done=end)
 
     async def _answer(
         self, request: Request, given: str, check: Any, hear: Any
@@ -159,7 +166,9 @@ class WireServer:
         if player is None:
             raise Refused(404, "not_found_error", f"model: {body['model']}")
         heard, returned = hear(body)
-        sent = [player.reply(_at_turn(heard, turn)).thinking for turn in range(heard.turn)]
+        earlier = [player.reply(_at_turn(heard, turn)) for turn in range(heard.turn)]
+        # Thinking that the limit cut has no signature, and a signature-less block is refused; so it stays away.
+        sent = ["" if heard.face == "anthropic" and one.is_cut_in_thinking else one.thinking for one in earlier]
         check_thinking_returned(sent, returned)
         key = hashlib.sha256(f"{heard.model}\0{heard.system}\0{heard.first_user}".encode()).hexdigest()
         reply = player.reply(heard)
@@ -168,6 +177,10 @@ class WireServer:
             self.heard.append(heard)
             fault = self._next_fault(reply, (key, heard.turn))
         return body, heard, reply, fault, key
+
+    def _serve(self, heard: Heard, reply: Reply) -> None:
+        with self._guard:
+            self.served.setdefault(heard.model, []).append(reply.tokens)
 
     def _next_fault(self, reply: Reply, place: tuple[str, int]) -> Fault | None:
         queue = [fault for fault in reply.faults for _ in range(fault.times)]
@@ -194,7 +207,9 @@ def _http_fault(
     return fault.status, kind, f"played fault {fault.status}", headers
 
 
-def _stream(lines: Iterable[str], fault: Fault | None, broken: str, done: str = "") -> Response:
+def _stream(
+    lines: Iterable[str], fault: Fault | None, broken: str, served: Callable[[], None], done: str = ""
+) -> Response:
     async def body() -> AsyncIterator[str]:
         for count, line in enumerate(lines):
             if fault and fault.kind in ("stream_error", "cut_stream") and count == 3:
@@ -210,6 +225,7 @@ def _stream(lines: Iterable[str], fault: Fault | None, broken: str, done: str = 
                 raise _Cut
             yield broken
             return
+        served()
         if done:
             yield done
 

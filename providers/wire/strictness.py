@@ -44,6 +44,8 @@ def check_anthropic(body: Mapping[str, Any]) -> None:
             if waiting:
                 raise _bad(_unanswered(index - 1, waiting))
             _check_thinking(index, blocks)
+            if any(block.get("type") == "text" and not block.get("text", "").strip() for block in blocks):
+                raise _bad(f"messages.{index}: text content blocks must be non-empty")
             waiting = [block["id"] for block in blocks if block.get("type") == "tool_use"]
             continue
         results = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
