@@ -27,6 +27,7 @@ class TaskRow:
     checkpoints: int = 0
     critical: int = 0
     resources: int = 0
+    plans: int = 0
     draft: bool = False
     fault: str = ""
 
@@ -61,6 +62,7 @@ def row(task: Task) -> TaskRow:
         checkpoints=len(task.checkpoints),
         critical=sum(checkpoint.criticality == "critical" for checkpoint in task.checkpoints),
         resources=sum(resource_counts(task).values()),
+        plans=len(task.plans),
         draft=task.is_draft,
     )
 

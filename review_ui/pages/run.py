@@ -62,19 +62,27 @@ def chosen_tasks(rows: list[TaskRow]) -> list[str]:
     return st.multiselect("Tasks", offered, default=offered, key=f"tasks-{group}", placeholder="Choose tasks")
 
 
-def plan_card(tasks: list[str], agents: list[str], each: int, limits: list[str], unsafe: str) -> None:
+def trials_of(rows: list[TaskRow], agents: list[str], each: int) -> int:
+    """How many trials it comes to: oracle runs once for each reference plan of a task."""
+    return sum(each * (max(1, row.plans) if agent == "oracle" else 1) for row in rows for agent in agents)
+
+
+def plan_card(rows: list[TaskRow], agents: list[str], each: int, limits: list[str], unsafe: str) -> None:
     """What it will do, and the button that does it."""
-    trials = len(tasks) * len(agents) * each
+    tasks = [row.id for row in rows]
+    trials = trials_of(rows, agents, each)
     paid = [agent for agent in agents if agent not in BUILT_IN]
     facts = [
         ("Tasks", f"{len(tasks):,}"),
         ("Agents", f"{len(agents):,}"),
         ("Runs of each", f"{each:,}"),
-        ("Trials to run", f"{trials:,}" + ("+" if "oracle" in agents else "")),
+        ("Trials to run", f"{trials:,}"),
         ("Expected cost", "nothing" if not paid else "unknown before the first run"),
     ]
-    rows = [tag("div", tag("span", name, cls="mute"), tag("span", value, cls="b"), cls="pair") for name, value in facts]
-    frame.show(tag("div", tag("p", "What this will do", cls="h3"), join(rows), cls="soft plan-card"))
+    lines = [
+        tag("div", tag("span", name, cls="mute"), tag("span", value, cls="b"), cls="pair") for name, value in facts
+    ]
+    frame.show(tag("div", tag("p", "What this will do", cls="h3"), join(lines), cls="soft plan-card"))
     if "oracle" in agents:
         frame.show(tag("p", "oracle runs once for each reference plan of a task.", cls="sm mute"))
     # The key is minted when the page is drawn and is part of the button's own: the second click of a double click
@@ -136,7 +144,7 @@ def settings() -> None:
     closed = [row.id for row in rows if row.id in tasks and row.data_class != "open"]
     unsafe = f"Local mode runs open data only; leave out {', '.join(closed)}." if closed else ""
     with right:
-        plan_card(tasks, list(agents or []), int(each), limits, unsafe)
+        plan_card([row for row in rows if row.id in tasks], list(agents or []), int(each), limits, unsafe)
 
 
 # ---- what runs ------------------------------------------------------------------------------------------------------

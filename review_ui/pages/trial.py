@@ -23,6 +23,8 @@ from tasks.trials import CallCite, Outcome, QuoteCite, ToolCall, TrialOutcome, V
 PAGE = 40
 #: Orders in view before the rest is folded.
 FIRST = 12
+#: Characters of a note in view before the rest is folded.
+NOTE = 6_000
 ALL, CUT, WRITES, EVIDENCE = "All", "Cut results", "Writes", "Evidence"
 OUTCOMES = {
     Outcome.finished: "Finished by itself",
@@ -418,11 +420,11 @@ def notes(trial: StoredTrial, result: TaskResult | None) -> None:
         marks: list[tuple[int, int]] = []
         cited = []
         for checkpoint, quote in steps.quotes((result.deciding if result else {}).values(), name):
-            spans = prose.find(text[: chart_sections.LONG], quote)
+            spans = prose.find(text[:NOTE], quote)
             marks += spans[:1]
             if spans:
                 cited.append(checkpoint)
-        shown = text[: chart_sections.LONG]
+        shown = text[:NOTE]
         frame.show(tag("div", prose.formatted(shown, marks, "cited"), cls="card"))
         if cited:
             frame.show(tag("p", f"Underlined: cited by {', '.join(dict.fromkeys(cited))}", cls="sm mute"))
