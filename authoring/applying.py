@@ -181,7 +181,7 @@ def _compose(at: Snapshot, only: Sequence[str], now: datetime) -> Composed:
     if open_ and not only:
         people = sorted({person for one in open_ for person in one.waiting_for}) or ["the adjudicator"]
         raise UsageError(
-            f"{len(open_)} changes are not decided; waiting for {', '.join(people)}.",
+            f"{len(open_)} of {len(state.live_changes)} changes not decided; waiting for {', '.join(people)}.",
             remedy="Wait, or name the changes to apply; what they touch has to be decided anew then.",
         )
     for id in only:

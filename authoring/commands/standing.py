@@ -23,12 +23,14 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show where tasks stand: stage, whose turn it is, open findings, vetoes, what sign-off still needs."""
+    from authoring.library import take_over
     from tasks.review.signoff import turns
 
     with reported():
         mine = desk(actor, reads=True)
         with mine.store.at() as view:
             ids = [task] if task else view.tasks()
+        news = take_over(mine.store) if not task else None
         for id in ids:
             mine.finish_round(id)
         with mine.store.at() as view:
@@ -45,6 +47,10 @@ def status(
             whose = [f"{one.person or one.role}: {one.detail}" for one in turns(state) if one.what != "review"]
             whose += [f"{person}: Review, round {state.round}" for person in sealed]
             typer.echo(f"{state.task}  {state.stage}, round {state.round}  {'; '.join(whose)}")
+        if news:
+            for word, names in (("updated", news.updated), ("added", news.added), ("changed here and kept", news.kept)):
+                if names:
+                    typer.echo(f"Newer bundled tasks, {word}: {', '.join(names)}")
         if task:
             _detail(mine, states[0])
 

@@ -123,3 +123,23 @@ def finding(text: str = "Which laboratory is not said.", **values: Any) -> dict[
 
 def passing(files: Mapping[str, bytes], task: str) -> GateResult:
     return GateResult(task, ev.package_hash(files), (Check("all", "passed"),))
+
+
+def ready_files() -> dict[str, bytes]:
+    """The tiny package with what the gate asks of a task beyond a valid package: what is graded is asked for, and the
+    example orders are whole resources."""
+    files = tiny_files()
+    asked = (
+        ("'DocumentReference/n-1#\"stopped warfarin\"']\ngrader", 'instruction#"Please decide on anticoagulation"'),
+        ('["Observation/o-creatinine", "Observation/o-weight"]\ngrader', 'instruction#"the renal function and weight"'),
+    )
+    text = files["checkpoints.toml"].decode()
+    for place, quote in asked:
+        assert text.count(place) == 1
+        text = text.replace(place, place.replace("]\ngrader", f", '{quote}']\ngrader"))
+    files["checkpoints.toml"] = text.encode()
+    for path in [path for path in files if path.startswith("examples/")]:
+        name = path.removeprefix("examples/").removesuffix(".json").encode()
+        kind = b'"resourceType": "MedicationRequest",'
+        files[path] = files[path].replace(kind, kind + b'\n  "id": "' + name + b'",', 1)
+    return files

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.tasks.packages import TINY_ID, tiny_files, write
+from tests.authoring.rooms import ready_files
+from tests.tasks.packages import TINY_ID, write
 
 ROOT = Path(__file__).resolve().parents[2]
 ANN, BOB, JUDY, LEAD, AUTHOR = "demo-reviewer-1", "demo-reviewer-2", "demo-adjudicator", "demo-lead", "demo-author"
@@ -87,7 +88,7 @@ text = "Which laboratory, and when, is not said."
 
 def test_the_story_of_a_task_from_its_first_folder_to_its_release(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
-    folder = write(tiny_files(), tmp_path / "draft")
+    folder = write(ready_files(), tmp_path / "draft")
 
     # The author brings the task in; the lead asks two physicians.
     shell.run("propose", TINY_ID, "--from-dir", str(folder), "--as", AUTHOR)
@@ -147,7 +148,7 @@ def test_the_story_of_a_task_from_its_first_folder_to_its_release(tmp_path: Path
     # The adjudicator lifts the veto with the owner's answer, what is left is a split, and it is rejected.
     shell.run("lift", TINY_ID, ANN, "--change", pressure["change"], "--owner-says", "does not agree",
               "--reason", "To be settled.", "--as", JUDY)  # fmt: skip
-    assert "not decided" in shell.run("apply", TINY_ID, "--as", AUTHOR, code=2)
+    assert "not decided; waiting for the adjudicator" in shell.run("apply", TINY_ID, "--as", AUTHOR, code=2)
     shell.run("adjudicate", TINY_ID, pressure["change"], "reject", "--reason", "The source says 138.", "--as", JUDY)
     shell.run("apply", TINY_ID, "--as", AUTHOR)
     state = shell.json("status", TINY_ID)
