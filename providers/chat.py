@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,8 @@ _STRICTNESS: dict[DataClass, int] = {"open": 0, "dua": 1, "phi": 2}
 
 #: Provider prefix -> (the variable that holds its key, unless settings name another).
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+
+_REASONING = re.compile(r"|none|minimal|low|medium|high|xhigh|max|budget:[1-9][0-9]{2,6}")
 
 #: How often a model may mend an answer that does not fit the schema.
 REPAIRS = 2
@@ -142,12 +145,19 @@ class Chat:
         self._client.close()
 
     def answer(
-        self, messages: Sequence[Message], schema: type[T], *, check: Callable[[T], str | None] | None = None
+        self,
+        messages: Sequence[Message],
+        schema: type[T],
+        *,
+        check: Callable[[T], str | None] | None = None,
+        read: Callable[[str], T] | None = None,
     ) -> Answer[T]:
         """A value of `schema`, forced through a tool call.
 
         `check` may say in words what else is wrong with a value that fits the schema. What is wrong goes back to the
-        model, at most REPAIRS times. Raises NoAnswer, ProviderFault, ModelConfigError.
+        model, at most REPAIRS times. `read` reads the text of the arguments where pydantic's JSON would lose something
+        (it makes 5.00 a 5.0); it raises ValueError with words for the model. Raises NoAnswer, ProviderFault,
+        ModelConfigError.
         """
         tool = ToolSpec("answer", schema.__doc__ or "Give the answer.", schema.model_json_schema())
         exchange = list(messages)
@@ -159,7 +169,7 @@ class Chat:
             if turn.stop in ("refused", "overflow"):
                 words = {"refused": "the model refused to answer", "overflow": "the question exceeds the context"}
                 raise _no_answer(words[turn.stop], self.name, usage)
-            value, wrong = _read(turn, schema)
+            value, wrong = _read(turn, read or schema.model_validate_json)
             if value is not None:
                 wrong = (check(value) if check else None) or ""
                 if not wrong:
@@ -236,7 +246,7 @@ def _no_answer(what: str, where: str, usage: Usage) -> NoAnswer:
     return failure
 
 
-def _read(turn: Turn, schema: type[T]) -> tuple[T | None, str]:
+def _read(turn: Turn, read: Callable[[str], T]) -> tuple[T | None, str]:
     """The value in a turn, or what is wrong with it, in words that the model can act on."""
     calls = [call for call in turn.calls if call.name == "answer"]
     if turn.stop == "length":
@@ -244,10 +254,12 @@ def _read(turn: Turn, schema: type[T]) -> tuple[T | None, str]:
     if not calls:
         return None, "Answer with one call of the tool `answer`, nothing else."
     try:
-        return schema.model_validate_json(calls[0].arguments_text), ""
+        return read(calls[0].arguments_text), ""
     except ValidationError as failure:
         faults = [f"{'.'.join(map(str, e['loc'])) or 'the answer'}: {e['msg']}" for e in failure.errors()[:20]]
         return None, "The answer does not fit the schema. " + "; ".join(faults)
+    except ValueError as failure:
+        return None, f"The answer cannot be read. {failure}"
 
 
 def chat(
@@ -295,7 +307,18 @@ def endpoint_of(name: str, settings: ModelSettings, environ: dict[str, str] | No
             where=name,
             remedy="Set endpoint for it in workbench.toml.",
         )
-    key_env = settings.key_env or KEY_VARIABLES.get(provider, "")
+    key_env = key_variable(name, settings)
+    if not _REASONING.fullmatch(settings.reasoning):
+        raise ModelConfigError(
+            f"there is no reasoning {settings.reasoning[:40]!r}.",
+            where=name,
+            remedy="Give none, minimal, low, medium, high, xhigh or max, or budget:N tokens.",
+        )
+    if settings.reasoning.startswith("budget:") and provider != "anthropic":
+        # Sent, it would be refused; left out, the setting would silently mean nothing.
+        raise ModelConfigError(
+            "chat completions take no budget of reasoning tokens.", where=name, remedy="Give an effort instead."
+        )
     key = (os.environ if environ is None else environ).get(key_env, "").strip() if key_env else ""
     if not key and _is_loopback(url):
         key = "none"  # A local server asks for no key, and the SDKs insist on one.
@@ -315,6 +338,11 @@ def endpoint_of(name: str, settings: ModelSettings, environ: dict[str, str] | No
         reasoning=settings.reasoning,
         max_output=settings.max_output,
     )
+
+
+def key_variable(name: str, settings: ModelSettings) -> str:
+    """The environment variable that holds a model's key, "" where none is known."""
+    return settings.key_env or KEY_VARIABLES.get(name.partition("/")[0], "")
 
 
 def _client(name: str, endpoint: Endpoint) -> Any:

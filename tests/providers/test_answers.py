@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
@@ -86,3 +88,25 @@ def test_a_check_beyond_the_schema(play: Callable[..., Any], face: str) -> None:
     assert answer.value.quote == "10 mg daily"
     # Two calls of (10 x 2 + 5 x 10) millionths.
     assert answer.usage.cost == pytest.approx(140 / 1_000_000)
+
+
+class Dose(BaseModel):
+    """A dose."""
+
+    value: Any
+
+
+def test_a_reader_of_its_own_keeps_what_pydantic_would_lose(play: Callable[..., Any], face: str) -> None:
+    def read(text: str) -> Dose:
+        value = json.loads(text, parse_float=Decimal)
+        if "value" not in value:
+            raise ValueError("The dose is missing.")
+        return Dose.model_validate(value)
+
+    played = play(
+        Reply(calls=(ToolUse(name="answer", arguments="{}"),)),
+        Reply(calls=(ToolUse(name="answer", arguments='{"value": 5.00}'),)),
+    )
+    answer = played.chat(face).answer(ASK, Dose, read=read)
+    assert (str(answer.value.value), answer.repairs) == ("5.00", 1)
+    assert "The dose is missing." in json.dumps(played.server.requests[1])
