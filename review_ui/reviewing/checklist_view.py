@@ -379,12 +379,12 @@ def anchor_picker(at: Sitting, id: str, drafts: dict[str, str]) -> None:
         )
     )
     with st.popover("Change what it is about", icon=":material/link:"):
-        st.button("The task as a whole", key=f"anchor-task-{id}", type="tertiary", on_click=at.book.save,
-                  args=(item, '{"kind":"task"}'))  # fmt: skip
+        st.button("The task as a whole", key=f"anchor-task-{id}", type="tertiary", on_click=_anchor,
+                  args=(at, item, '{"kind":"task"}'))  # fmt: skip
         for number, one in enumerate(at.task.checkpoints, 1):
             st.button(
-                f"Checkpoint {number}", key=f"anchor-{one.id}-{id}", type="tertiary", on_click=at.book.save,
-                args=(item, CheckpointAnchor(checkpoint=one.id).model_dump_json()),
+                f"Checkpoint {number}", key=f"anchor-{one.id}-{id}", type="tertiary", on_click=_anchor,
+                args=(at, item, CheckpointAnchor(checkpoint=one.id).model_dump_json()),
             )  # fmt: skip
         ref = st.text_input("A resource, by its reference", key=f"anchor-ref-{id}", placeholder="Observation/…")
         if ref and st.button("Take this resource", key=f"anchor-take-{id}"):
@@ -393,6 +393,10 @@ def anchor_picker(at: Sitting, id: str, drafts: dict[str, str]) -> None:
             else:
                 at.book.save(item, ResourceAnchor(ref=ref.strip()).model_dump_json())
                 st.rerun()
+
+
+def _anchor(at: Sitting, item: str, anchor: str) -> None:
+    at.book.save(item, anchor)
 
 
 def anchor_said(task: Task, kept: str) -> tuple[str, str]:

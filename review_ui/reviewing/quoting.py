@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from review_ui import prose
 from review_ui.chartview import ChartView
 from tasks.review.anchoring import anchor
 from tasks.review.events import Anchor, ResourceAnchor
 
 PATH = "instruction.md"
+
+
+#: What may stand between two words of a text where a reader sees a space: line ends, list marks, bold and code marks.
+_BETWEEN = r"[*`]*\s+(?:[-*+]\s+|\d{1,3}[.)]\s+|#{1,6}\s+)?[*`]*"
+
+
+def find(text: str, quote: str) -> tuple[int, int] | None:
+    """Where the words of a drawn text stand in its source, (start, end) in characters; None where they do not."""
+    words = [re.escape(word) for word in quote.split()]
+    found = re.search(_BETWEEN.join(words), text) if words else None
+    return found.span() if found else None
 
 
 def anchored(quote: str, instruction: str, chart: ChartView | None, notes_first: Sequence[str] = ()) -> Anchor | None:
@@ -19,13 +30,13 @@ def anchored(quote: str, instruction: str, chart: ChartView | None, notes_first:
     """
     if not quote.strip():
         return None
-    if found := prose.find(instruction, quote):
-        return anchor(PATH, instruction, *found[0])
+    if found := find(instruction, quote):
+        return anchor(PATH, instruction, *found)
     if chart is None:
         return None
     order = {ref: place for place, ref in enumerate(notes_first)}
     for note in sorted(chart.notes, key=lambda one: order.get(one.ref, len(order))):
-        if found := prose.find(note.text, quote):
-            start, end = found[0]
+        if found := find(note.text, quote):
+            start, end = found
             return ResourceAnchor(ref=note.ref, quote=note.text[start:end])
     return None

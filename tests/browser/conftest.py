@@ -49,6 +49,17 @@ def packages() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def reviews() -> ModuleType:
+    """tests/browser/reviews.py: workspaces with tasks under review."""
+    spec = importlib.util.spec_from_file_location("reviews", Path(__file__).with_name("reviews.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
@@ -98,10 +109,11 @@ class Seen:
 
 
 @contextmanager
-def running(script: Path, environment: dict[str, str]) -> Iterator[str]:
-    """The app as a user starts it, on a free port; its address."""
+def running(script: Path, environment: dict[str, str], port: int = 0) -> Iterator[str]:
+    """The app as a user starts it, on a free port unless one is given; its address."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)],

@@ -1,0 +1,760 @@
+"""One change a screen: own finding, what changes, what follows from it, rationale folded, comment, decision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from authoring.clinical import Raw, Row
+from authoring.diffs import Piece
+from authoring.views import ChangeView, change_view
+from review_ui import frame, theme
+from review_ui.autosave import Notebook, area, clock, settle
+from review_ui.markup import Markup, join, tag
+from review_ui.reviewing import changes, effects, fields, forms
+from review_ui.reviewing.changes import Drafted, ProseLine
+from review_ui.reviewing.checklist_view import finding_chips, titles
+from review_ui.reviewing.effects import Effect, Flip
+from review_ui.reviewing.sitting import Sitting, minted, snapshot, used
+from tasks.errors import WorkbenchError
+from tasks.package import load
+from tasks.review.events import Decided, Proposed
+from tasks.review.state import ChangeState, FindingState
+
+#: Rows of flips before the rest is counted.
+_ROWS = 8
+
+
+def book(at: Sitting) -> Notebook:
+    """Drafts of decisions: apart from those of stage 1, which have the same round."""
+    return at.book
+
+
+def since_chip(at: Sitting) -> list[Markup]:
+    """What was proposed since this person last submitted something or marked the task as seen."""
+    n = len(_new(at))
+    return [theme.chip(f"Since you last looked: {n} new", "violet", "update")] if n else []
+
+
+def _new(at: Sitting) -> frozenset[str]:
+    seen = at.desk.db.seen(at.me, at.at.task_id)
+    if seen is None:
+        return frozenset()
+    return frozenset(
+        ref.change for one in at.at.events if isinstance(one, Proposed) and one.at > seen[1] for ref in one.changes
+    )
+
+
+def draw(at: Sitting) -> None:
+    """Draw the change that is shown, or the summary."""
+    if at.me not in at.state.reviewers:
+        if not (at.who.person and at.who.person.has("adjudicator")):
+            frame.show(
+                frame.notice(
+                    "You do not decide on this task.", "The reviewers assigned to it do. Sign-off has the audit."
+                )
+            )
+        return
+    every = changes.mine(at.state, at.me)
+    if not every:
+        frame.show(frame.notice("Nothing is up for decision.", next_words(at)))
+        return
+    drafts = {item: draft.value for item, draft in book(at).all().items()}
+    if st.session_state.get("decide-summary"):
+        summary(at, every, drafts)
+        return
+    ids = [one.ref.change for one in every]
+    chosen = st.session_state.get("decide-at", "")
+    if chosen not in ids:
+        chosen = next((one.ref.change for one in every if not _settled(at, one, drafts)), ids[0])
+        st.session_state["decide-at"] = chosen
+    place = ids.index(chosen)
+    rail, main = st.columns([1, 3.1], gap="medium")
+    with rail, st.container(key="rail"):
+        draw_rail(at, every, drafts, place)
+    with main:
+        one(at, every[place], drafts)
+    bar(at, every, drafts, place)
+
+
+def next_words(at: Sitting) -> str:
+    """What happens next, where nothing is to be decided."""
+    said = {
+        "proposals": "Open findings wait for a proposal: see Proposals.",
+        "apply": "Everything is decided. Accepted changes wait to be applied: see Sign-off.",
+        "sign-off": "Nothing is open: see Sign-off.",
+        "release": "All have signed: the lead releases.",
+        "released": "This version is released.",
+    }
+    return said.get(at.state.stage, "When something is proposed it stands here.")
+
+
+def _standing(at: Sitting, one: ChangeState) -> Decided | None:
+    return one.decisions.get(at.me)
+
+
+def _settled(at: Sitting, one: ChangeState, drafts: Mapping[str, str]) -> bool:
+    made = changes.drafted(one.ref, drafts)
+    return (made is not None and not made.stale and not made.lacks) or _standing(at, one) is not None
+
+
+# ---- rail -----------------------------------------------------------------------------------------------------------
+
+
+def draw_rail(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], place: int) -> None:
+    """The list of changes with their state."""
+    done = sum(_settled(at, one, drafts) for one in every)
+    new = _new(at)
+    cps = titles(at.task)
+    frame.show(
+        tag(
+            "div",
+            tag(
+                "div",
+                tag("span", f"Change {place + 1} of {len(every)}", cls="h3"),
+                tag("span", f"{done} decided", cls="sm mute"),
+                cls="pair",
+            ),
+            tag("div", tag("div", style=f"width:{100 * done // len(every)}%"), cls="share"),
+        )
+    )
+    first = max(0, min(place - 6, len(every) - 14))
+    shown = list(enumerate(every))[first : first + 14]
+    if first:
+        frame.show(tag("div", f"{first} before", cls="xs mute"))
+    for number, one in shown:
+        what, kind = changes.place_words(one.ref.unit, cps)
+        said = _said(at, one, drafts)
+        sign = _sign(at, one, drafts)
+        mark = theme.icon(*sign) if sign else tag("span", str(number + 1), cls="mute")
+        on = number == place
+        chips = [theme.chip("new", "violet")] if one.ref.change in new else []
+        if changes.is_safety(at.state, one):
+            chips.append(theme.chip("safety", "orange", "shield"))
+        with st.container(key=f"rail{'-on' if on else ''}-{one.ref.change[:16]}"):
+            frame.show(
+                tag(
+                    "div",
+                    tag("span", mark, cls="rail-mark"),
+                    tag(
+                        "div",
+                        tag("div", what, cls="b" if on else None),
+                        tag("div", f"{kind} · {'this one' if on and not said else said or 'open'}", cls="xs mute"),
+                    ),
+                    tag("div", join(chips), cls="chips"),
+                    cls="rail-row",
+                )
+            )
+            if not on:
+                st.button(
+                    f"Go to change {number + 1}", key=f"go-{one.ref.change[:16]}", type="tertiary",
+                    on_click=_go, args=(one.ref.change,),
+                )  # fmt: skip
+    after = len(every) - first - len(shown)
+    if after > 0:
+        frame.show(tag("div", f"{after} more", cls="xs mute"))
+    frame.show(tag("p", "Safety first, then by the weight of the finding.", cls="xs mute"))
+
+
+def _said(at: Sitting, one: ChangeState, drafts: Mapping[str, str]) -> str:
+    made = changes.drafted(one.ref, drafts)
+    if made is not None:
+        if made.stale:
+            return "outdated: it was put up again"
+        return changes.DECISIONS[made.decision] + (f", needs {' and '.join(made.lacks)}" if made.lacks else "")
+    standing = _standing(at, one)
+    if standing is not None:
+        return f"{changes.DECISIONS[standing.decision]}, submitted"
+    if any(old.actor == at.me for old in one.outdated):
+        return "your decision is outdated"
+    return ""
+
+
+def _sign(at: Sitting, one: ChangeState, drafts: Mapping[str, str]) -> tuple[str, str] | None:
+    made = changes.drafted(one.ref, drafts)
+    standing = _standing(at, one)
+    decision = made.decision if made and not made.stale else standing.decision if standing else ""
+    return changes.SIGNS.get(decision)
+
+
+def _go(change: str) -> None:
+    st.session_state["decide-at"] = change
+    st.session_state["decide-summary"] = False
+
+
+# ---- one change -----------------------------------------------------------------------------------------------------
+
+
+@st.cache_resource(show_spinner=False, max_entries=256)
+def _view(place: str, task_id: str, package: str, change: str, _at: Sitting) -> ChangeView | str:
+    """The change over the task as it stands; why not, where it no longer applies."""
+    try:
+        with _at.desk.store.at() as view:
+            return change_view(snapshot(_at.at, view), change)
+    except WorkbenchError as error:
+        return str(error)
+
+
+def view_of(at: Sitting, one: ChangeState) -> ChangeView | str:
+    """The same for a change of this task."""
+    return _view(str(at.desk.store.path), at.at.task_id, at.at.package, one.ref.change, at)
+
+
+def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
+    """Own finding, the change, its consequences, folded text, comment."""
+    found = changes.findings(at.state, change.ref, at.me)
+    frame.show(finding_card(at, found))
+    last = last_round(at, change)
+    if last is not None:
+        frame.show(last)
+    view = view_of(at, change)
+    if isinstance(view, str):
+        frame.show(frame.notice("This change no longer applies to the task as it stands.", view))
+    else:
+        frame.show(change_card(at, change, view))
+        if change.ref.unit.startswith(("checkpoints.", "examples/")):
+            effect_of(at, change, view)
+        frame.show(consequence_chips(at, change, view))
+        with st.expander("As it is written, old and new", icon=":material/data_object:", key="written"):
+            for diff in view.diffs:
+                st.code(diff.text[:60_000], language="diff", wrap_lines=True)
+        with st.expander("Why this is proposed (read after the change)", icon=":material/psychology:", key="why"):
+            frame.show(tag("p", f"By {at.name(view.made_by)}", cls="xs mute b"))
+            frame.show(tag("p", view.rationale or "No reason was given."))
+    standing = change.decisions.get(at.me)
+    if standing is not None:
+        others = [one for person, one in change.decisions.items() if person != at.me]
+        frame.show(others_card(at, standing, others))
+    made = changes.drafted(change.ref, drafts)
+    if made is not None and made.decision == "veto":
+        veto_fields(at, change, drafts)
+    if made is not None and made.lacks:
+        words = f"{changes.DECISIONS[made.decision]}: it still needs {' and '.join(made.lacks)}."
+        frame.show(tag("p", words, cls="b warn", role="status"))
+    area(
+        book(at), f"comment.{change.ref.change}", "Comment", rows=2, quiet=False,
+        placeholder="Optional with Approve; the reason with Reject, Discuss and Veto.",
+    )  # fmt: skip
+
+
+def finding_card(at: Sitting, found: Sequence[FindingState]) -> Markup:
+    """What was found: one's own first."""
+    if not found:
+        return tag("div", tag("p", "It answers no finding.", cls="sm mute"), cls="card finding-card")
+    parts = []
+    for number, one in enumerate(found):
+        who = "Your finding" if one.by == at.me else f"Finding of {at.name(one.by)}"
+        where, quote = forms.anchor_words(one.finding.anchor, titles(at.task))
+        parts.append(
+            tag(
+                "div",
+                tag(
+                    "div",
+                    tag("span", f"{who}, round {one.round} · {where}", cls="xs mute b"),
+                    finding_chips(one.finding),
+                    cls="pair",
+                ),
+                tag("div", f"on “{quote}”", cls="xs mute") if quote else None,
+                tag("div", f"“{one.finding.text}”"),
+                cls="finding-next" if number else None,
+            )
+        )
+    if found[0].by != at.me:
+        parts.append(tag("div", "You wrote nothing about this.", cls="sm mute finding-next"))
+    return tag("div", join(parts), cls="card finding-card")
+
+
+def last_round(at: Sitting, change: ChangeState) -> Markup | None:
+    """What was said before about this place: decisions on bytes that are no longer up, and on earlier changes of it."""
+    said: list[Markup] = []
+    for old in change.outdated:
+        if old.actor == at.me or change.decisions.get(at.me):
+            said.append(_earlier(at, old, "on the earlier wording, outdated now"))
+    unit = change.ref.unit
+    for other in at.state.changes.values():
+        ended = other.status in ("rejected", "outdated", "applied")
+        if other.ref.unit == unit and other.ref.change != change.ref.change and ended:
+            said += [_earlier(at, one, f"on an earlier change of this place, {other.status}")
+                     for one in other.decisions.values() if one.reason]  # fmt: skip
+    if not said:
+        return None
+    return tag("div", tag("div", "Said before", cls="xs mute b"), join(said), cls="card")
+
+
+def _earlier(at: Sitting, one: Decided, what: str) -> Markup:
+    words = f"{at.name(one.actor)}, {one.decision}, {what}: "
+    return tag("div", tag("span", words, cls="sm mute"), f"“{one.reason}”" if one.reason else "no comment")
+
+
+def change_card(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
+    """The change: prose with word marks, or fields in clinical words."""
+    what, kind = changes.place_words(change.ref.unit, titles(at.task))
+    if view.rows or view.raw:
+        title = view.title or what
+        said = f"{len(view.rows)} fields changed" if kind == "Chart" else "plain words, from the declaration"
+        return tag(
+            "section",
+            tag("div", tag("span", title, cls="b"), tag("span", said, cls="sm mute"), cls="diff-head"),
+            field_rows(view.rows, graded=kind == "Grader"),
+            raw_rows(view.raw),
+            cls="diff",
+        )
+    parts = []
+    for diff in view.diffs:
+        added, removed = diff.counts
+        lines = changes.prose_lines(diff)
+        parts.append(
+            tag(
+                "div",
+                tag(
+                    "div",
+                    tag("span", what, cls="b"),
+                    tag("span", f"{removed} lines out, {added} in", cls="sm mute"),
+                    cls="diff-head",
+                ),
+                join(prose_row(line) for line in lines[:200]),
+                tag("div", f"{len(lines) - 200} more lines: see below", cls="sm mute") if len(lines) > 200 else None,
+            )
+        )
+    return tag("section", join(parts), cls="diff")
+
+
+def prose_row(line: ProseLine) -> Markup:
+    """One line of a prose diff: number, sign, words."""
+    if line.kind == "gap":
+        return tag("div", "…", cls="diff-line gap")
+    sign = {"same": "", "removed": "−", "added": "+"}[line.kind]
+    said = {"same": "", "removed": "removed: ", "added": "added: "}[line.kind]
+    return tag(
+        "div",
+        tag("span", str(line.number), cls="no"),
+        tag("span", sign, tag("span", said, cls="sr") if said else None, cls="sign"),
+        tag("span", pieces(line.pieces)),
+        cls=f"diff-line {line.kind}",
+    )
+
+
+def pieces(every: Sequence[Piece]) -> Markup:
+    """Words, the changed ones marked."""
+    marks = {"removed": "del", "added": "ins"}
+    return join(tag(marks[one.kind], one.text) if one.kind in marks else one.text for one in every)
+
+
+def field_rows(rows: Sequence[Row], *, graded: bool) -> Markup:
+    """Fields: now and proposed beside each other; a checkpoint's sentences one above the other."""
+    if not rows:
+        return tag("p", "No field in clinical words; see below.", cls="sm mute pad")
+    if graded:
+        return join(_sentences(row) for row in rows)
+    heads = [tag("th", name, scope="col") for name in ("Field", "− Now in the chart", "+ Proposed", "Reference range")]
+    body = [
+        tag(
+            "tr",
+            tag("th", row.field, scope="row", title=row.path),
+            tag("td", pieces([p for p in row.prose if p.kind != "added"]) if row.prose else _cell(row.old, "del"),
+                cls="was"),
+            tag("td", pieces([p for p in row.prose if p.kind != "removed"]) if row.prose else _cell(row.new, "ins"),
+                cls="now"),
+            tag("td", row.range or ""),
+        )
+        for row in rows
+    ]  # fmt: skip
+    return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(body)), cls="grid field-diff")
+
+
+def _cell(text: str, mark: str) -> Markup:
+    return tag("span", "none", cls="mute") if text == "not there" else tag(mark, text)
+
+
+def _sentences(row: Row) -> Markup:
+    from authoring.diffs import words
+
+    made = row.prose or words("" if row.old == "not there" else row.old, "" if row.new == "not there" else row.new)
+    old = pieces([p for p in made if p.kind != "added"])
+    new = pieces([p for p in made if p.kind != "removed"])
+    return tag(
+        "div",
+        tag("div", row.field, cls="xs mute b pad"),
+        tag("div", tag("span", ""), tag("span", "−", tag("span", "removed: ", cls="sr"), cls="sign"),
+            tag("span", old, cls="lines"), cls="diff-line removed") if row.old != "not there" else None,
+        tag("div", tag("span", ""), tag("span", "+", tag("span", "added: ", cls="sr"), cls="sign"),
+            tag("span", new, cls="lines"), cls="diff-line added") if row.new != "not there" else None,
+    )  # fmt: skip
+
+
+def raw_rows(raw: Sequence[Raw]) -> Markup | None:
+    """What changed beside the rows, as it is written: nothing is hidden."""
+    if not raw:
+        return None
+    rows = [
+        tag("tr", tag("th", one.path, scope="row"), tag("td", tag("del", one.old)), tag("td", tag("ins", one.new)))
+        for one in raw
+    ]
+    return tag("div", tag("div", "Also changed, as written", cls="xs mute b pad"),
+               tag("table", tag("tbody", join(rows)), cls="grid field-diff mono"))  # fmt: skip
+
+
+# ---- effects --------------------------------------------------------------------------------------------------------
+
+
+@st.cache_resource(show_spinner="Running old and new graders on the stored trials …", max_entries=128)
+def _effect(task_id: str, package: str, change: str, state: object, _at: Sitting, _view: ChangeView) -> Effect | str:
+    before, after = dict(_at.at.files), dict(_at.at.files)
+    for diff in _view.diffs:
+        for files, data in ((before, diff.old), (after, diff.new)):
+            if data is None:
+                files.pop(diff.path, None)
+            else:
+                files[diff.path] = data
+    try:
+        old, new = load(before, where=task_id), load(after, where=task_id)
+    except WorkbenchError as error:
+        return str(error)
+    path, _, inner = _view.ref.unit.partition("#")
+    changed = (inner,) if path == "checkpoints.toml" and inner else tuple(one.id for one in new.checkpoints)
+    trials, skipped = effects.stored(frame.batches(), old)
+    return effects.effect(old, new, changed, trials, skipped)
+
+
+def _stored_state() -> object:
+    from review_ui import runs
+
+    return tuple((batch.path.name, runs.fingerprint(batch)) for batch in frame.batches())
+
+
+def effect_of(at: Sitting, change: ChangeState, view: ChangeView) -> None:
+    """Counters and the trials, flips first."""
+    found = _effect(at.at.task_id, at.at.package, change.ref.change, _stored_state(), at, view)
+    if isinstance(found, str):
+        frame.show(frame.notice("With this change alone the task cannot be graded.", found))
+        return
+    frame.show(effect_card(found))
+
+
+def effect_card(found: Effect) -> Markup:
+    """The same as markup."""
+    ups, downs = found.count("fail", "pass"), found.count("pass", "fail")
+    other = len(found.flipped) - ups - downs
+    same = len(found.rows) - len(found.flipped)
+    parts = [theme.section("What would now pass or fail", f"on {found.trials} stored trials, old and new graders run")]
+    if found.rows:
+        parts.append(
+            tag(
+                "div",
+                _counter(ups, "arrow_upward", "fail → pass"),
+                _counter(downs, "arrow_downward", "pass → fail"),
+                _counter(other, "swap_vert", "other changes") if other else None,
+                _counter(same, "drag_handle", "same verdict"),
+                cls="counters",
+            )
+        )
+    else:
+        words = "No stored trial of this version of the task. Run one to see what would change."
+        if found.skipped:
+            words = f"{found.skipped} stored trials saw another version of the task or were not graded: none counts."
+        parts.append(tag("p", words, cls="sm mute"))
+    rows = [*found.flipped, *found.examples]
+    rows += [row for row in found.rows if not row.flips][: max(0, _ROWS - len(rows))]
+    if rows:
+        heads = ("Stored trial", "What it ordered", "Checkpoint", "Old grader", "New grader", "")
+        parts.append(
+            tag(
+                "table",
+                tag("thead", tag("tr", *[tag("th", name, scope="col") for name in heads])),
+                tag("tbody", *[_flip_row(row) for row in rows[: _ROWS * 3]]),
+                cls="grid",
+            )
+        )
+    return tag("div", join(parts))
+
+
+def _counter(n: int, symbol: str, words: str) -> Markup:
+    return tag("div", tag("div", f"{n} ", theme.icon(symbol), cls="figure"), tag("div", words, cls="sm"), cls="card")
+
+
+def _flip_row(row: Flip) -> Markup:
+    return tag(
+        "tr",
+        tag("td", row.who, cls="b" if row.flips else None),
+        tag("td", row.ordered),
+        tag("td", row.checkpoint),
+        tag("td", theme.verdict_chip(row.before) if row.before in theme.VERDICTS else row.before),
+        tag("td", theme.verdict_chip(row.after) if row.after in theme.VERDICTS else row.after),
+        tag("td", theme.chip("flips", "blue", "swap_vert") if row.flips else "same"),
+    )
+
+
+def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
+    """Rerun or regrade, group, weakened safety, what rests on it."""
+    word = view.consequence.word
+    chips = [
+        {
+            "RERUN": theme.chip("Changes what the agent reads: stored trials must be rerun", "orange", "replay"),
+            "REGRADE": theme.chip("Grading only: stored trials are regraded, none rerun", "plain", "calculate"),
+            "REUSE": theme.chip("Neither read nor graded: stored results hold", "green", "check_circle"),
+        }[word]
+    ]
+    if change.ref.weakens_safety:
+        chips.append(theme.chip("May weaken a safety checkpoint", "red", "warning"))
+    if change.ref.group:
+        members = [c for c in at.state.changes.values()
+                   if c.proposal == change.proposal and c.ref.group == change.ref.group]  # fmt: skip
+        chips.append(theme.chip(f"Stands or falls with {len(members) - 1} other", "plain", "link"))
+    path, _, inner = change.ref.unit.partition("#")
+    if path.startswith("chart/") and inner:
+        ref = f"{path.removeprefix('chart/').partition('.')[0]}/{inner}"
+        resting = [one.id for one in at.task.checkpoints if any(fact.partition("#")[0] == ref for fact in one.rests_on)]
+        if resting:
+            n = len(resting)
+            chips.append(theme.chip(f"{n} checkpoint{'s rest' if n > 1 else ' rests'} on it", "plain", "link"))
+    return theme.chips(*chips)
+
+
+def others_card(at: Sitting, standing: Decided, others: Sequence[Decided]) -> Markup:
+    """What one decided, and, after that, what others did."""
+    rows = [
+        tag("div", tag("span", f"{at.name(one.actor)}: ", cls="b"), one.decision.capitalize(),
+            tag("span", f" “{one.reason}”") if one.reason else None)
+        for one in (standing, *others)
+    ]  # fmt: skip
+    return tag("div", tag("div", "Decided so far", cls="xs mute b"), join(rows), cls="card")
+
+
+def veto_fields(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
+    """The harm that a veto names."""
+    id = change.ref.change
+    with st.container(border=True, key="veto-harm"):
+        frame.show(tag("p", "A veto names the harm if this were applied.", cls="b"))
+        kinds = {"commission": "By what is done", "omission": "By what is left out"}
+        fields.choice(book(at), f"harm.{id}.kind", "Kind of harm", kinds, drafts, quiet=False)
+        severities = {one: one.capitalize() for one in forms.SEVERITIES if one != "none"}
+        fields.choice(book(at), f"harm.{id}.severity", "Severity", severities, drafts, quiet=False)
+        likelihoods = {one: one.capitalize() for one in forms.LIKELIHOODS}
+        fields.choice(book(at), f"harm.{id}.likelihood", "Likelihood", likelihoods, drafts, quiet=False)
+
+
+# ---- bar ------------------------------------------------------------------------------------------------------------
+
+
+def _decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, ...]) -> None:
+    """Keep a decision and go on, unless it still needs something."""
+    item = f"decision.{change.ref.change}"
+    settle(book(at), f"comment.{change.ref.change}")
+    kept = {item: draft.value for item, draft in book(at).all().items()}
+    st.session_state.setdefault("decide-undo", []).append((change.ref.change, kept.get(item, "")))
+    kept[item] = changes.kept(change.ref, decision)
+    book(at).save(item, kept[item])
+    made = changes.drafted(change.ref, kept)
+    if made is not None and not made.lacks:
+        _step(order, change.ref.change, 1)
+
+
+def _step(order: tuple[str, ...], here: str, by: int) -> None:
+    place = order.index(here) + by
+    if place >= len(order):
+        st.session_state["decide-summary"] = True
+    else:
+        st.session_state["decide-at"] = order[max(0, place)]
+
+
+def _undo(at: Sitting) -> None:
+    """Take the last decision of this sitting back and show its change."""
+    done = st.session_state.get("decide-undo", [])
+    if done:
+        change, before = done.pop()
+        book(at).save(f"decision.{change}", before)
+        _go(change)
+
+
+def _next_open(open_: str) -> None:
+    if open_:
+        _go(open_)
+    else:
+        st.session_state["decide-summary"] = True
+
+
+def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], place: int) -> None:
+    """Previous, Next, Undo; Approve, Reject, Discuss, Veto; what is saved."""
+    change = every[place]
+    order = tuple(one.ref.change for one in every)
+    settle(book(at), f"comment.{change.ref.change}")
+    kept = {item: draft.value for item, draft in book(at).all().items()}
+    said = bool(kept.get(f"comment.{change.ref.change}", "").strip())
+    with_comment = {True: " with comment", False: ""}[said]
+    following = [*every[place + 1 :], *every[:place]]
+    open_ = next((one.ref.change for one in following if not _settled(at, one, drafts)), "")
+    vetoed = any((veto.change, veto.owner) == (change.ref.change, at.me) for veto in at.state.vetoes)
+    broken = isinstance(view_of(at, change), str)
+    with (
+        st.bottom,
+        st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", key="decidebar"),
+    ):
+        with st.container(horizontal=True, width="content", gap="small"):
+            st.button("Previous", icon=":material/chevron_left:", shortcut="k", type="tertiary", key="previous",
+                      on_click=_step, args=(order, change.ref.change, -1), disabled=place == 0)  # fmt: skip
+            st.button("Next", icon=":material/chevron_right:", shortcut="j", type="tertiary", key="next",
+                      on_click=_step, args=(order, change.ref.change, 1))  # fmt: skip
+            st.button("Next open", icon=":material/skip_next:", shortcut="n", type="tertiary", key="next-open",
+                      on_click=_next_open, args=(open_,))  # fmt: skip
+            st.button("Undo", icon=":material/undo:", shortcut="u", type="tertiary", key="undo",
+                      on_click=_undo, args=(at,), disabled=not st.session_state.get("decide-undo"))  # fmt: skip
+        with st.container(horizontal=True, width="content", gap="small", vertical_alignment="center"):
+            for label, key, decision, icon in (
+                (f"Approve{with_comment}", "a", "approve", "check"),
+                ("Reject", "x", "reject", "close"),
+                ("Discuss", "d", "discuss", "forum"),
+            ):
+                st.button(
+                    label, icon=f":material/{icon}:", shortcut=key, key=f"do-{decision}-{change.ref.change[:16]}",
+                    type="primary" if decision == "approve" else "secondary", on_click=_decide,
+                    args=(at, change, decision, order), disabled=vetoed or broken,
+                    help="Your veto stands: lift it first" if vetoed else None,
+                )  # fmt: skip
+            frame.show(tag("span", "", cls="rule"))
+            if vetoed:
+                lift(at, change.ref.change)
+            else:
+                st.button(
+                    "Veto, unsafe", icon=":material/front_hand:", shortcut="shift+v", key="veto", disabled=broken,
+                    on_click=_decide, args=(at, change, "veto", order),
+                )  # fmt: skip
+        with st.container(horizontal=True, width="content", vertical_alignment="center"):
+            newest = max((draft.saved_at for draft in book(at).all().values()), default=None)
+            waiting = any(changes.drafted(one.ref, drafts) for one in every)
+            words = (f"Saved {clock(newest)}" if newest else "") + (" · not submitted" if waiting else "")
+            frame.show(tag("span", words, cls="sm mute nowrap"))
+            st.button("Summary", icon=":material/list_alt:", key="to-summary", on_click=_summary, args=(True,))
+
+
+def _summary(on: bool) -> None:
+    st.session_state["decide-summary"] = on
+
+
+def lift(at: Sitting, change: str) -> None:
+    """Lift one's own veto, with a reason."""
+    with st.popover("Lift my veto", icon=":material/front_hand:"):
+        area(at.book, f"lift.{change}", "Why the danger is gone", rows=2)
+        name = f"lift-{at.me}-{change}"
+        if st.button("Lift the veto", key=f"lift-{minted(name)}"):
+            settle(at.book, f"lift.{change}")
+            reason = at.book.all().get(f"lift.{change}")
+            if reason is None or not reason.value.strip():
+                frame.show(tag("p", "It needs a reason.", cls="warn"))
+                return
+            try:
+                at.desk.lift_veto(at.at.task_id, change, at.me, "lifted it", reason.value, review_id=minted(name))
+            except WorkbenchError as error:
+                frame.show(frame.notice("Not lifted. What you wrote is kept.", str(error)))
+                return
+            used(name)
+            at.book.drop(f"lift.{change}")
+            st.rerun()
+
+
+# ---- summary --------------------------------------------------------------------------------------------------------
+
+
+def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -> None:
+    """All decisions, what they still need, one submission."""
+    cps = titles(at.task)
+    ready: list[tuple[ChangeState, Drafted]] = []
+    lacking = 0
+    rows = []
+    for number, one in enumerate(every, 1):
+        made = changes.drafted(one.ref, drafts)
+        what, kind = changes.place_words(one.ref.unit, cps)
+        if made is not None and not made.stale and not made.lacks:
+            ready.append((one, made))
+        elif made is not None:
+            lacking += 1
+        said = _said(at, one, drafts) or "not decided"
+        comment = made.comment if made else ""
+        rows.append(
+            tag(
+                "tr",
+                tag("td", str(number), cls="num"),
+                tag("td", what, tag("span", f" {kind}", cls="sm mute")),
+                tag("td", said, cls="b" if made else "mute"),
+                tag("td", comment or ""),
+            )
+        )
+    frame.show(theme.section("Before you submit", f"{len(ready)} of {len(every)} decided in this sitting"))
+    heads = [tag("th", name, scope="col") for name in ("", "Change", "Decision", "Comment")]
+    frame.show(tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid"))
+    bulk(at, every, drafts)
+    name = f"decide-{at.me}-{at.at.task_id}-{len(at.at.events)}"
+    with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        words = f"{lacking} decisions need a reason or the harm first." if lacking else (
+            f"{len(every) - len(ready)} left for later." if len(every) > len(ready) else "All decided.")  # fmt: skip
+        frame.show(tag("span", words, cls="b sm", role="status"))
+        with st.container(horizontal=True, width="content"):
+            st.button("Back to the changes", icon=":material/arrow_back:", key="from-summary", shortcut="k",
+                      on_click=_back, args=(at, [one.ref.change for one in every], dict(drafts)))  # fmt: skip
+            st.button("Undo", icon=":material/undo:", shortcut="u", key="undo-summary", on_click=_undo, args=(at,),
+                      disabled=not st.session_state.get("decide-undo"))  # fmt: skip
+            label = f"Submit {len(ready)} decision{'s' if len(ready) != 1 else ''}"
+            pressed = st.button(label, type="primary", icon=":material/send:", disabled=not ready or bool(lacking),
+                                key=f"submit-{minted(name)}")  # fmt: skip
+    if pressed:
+        submit(at, ready, name)
+
+
+def _back(at: Sitting, order: list[str], drafts: dict[str, str]) -> None:
+    st.session_state["decide-summary"] = False
+    for id in order:
+        ref = at.state.changes[id].ref
+        made = changes.drafted(ref, drafts)
+        if made is None or made.lacks or made.stale:
+            st.session_state["decide-at"] = id
+            return
+
+
+def bulk(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -> None:
+    """Approve together what is proved to touch white space only; nothing else is ever approved in bulk."""
+    found = []
+    for one in every:
+        if changes.drafted(one.ref, drafts) or one.ref.weakens_safety or at.me in one.decisions:
+            continue
+        if one.ref.unit.partition("#")[0].startswith("chart/"):
+            continue
+        view = view_of(at, one)
+        if not isinstance(view, str) and changes.white_space_only(
+            {d.path: d.old for d in view.diffs}, {d.path: d.new for d in view.diffs}
+        ):
+            found.append(one)
+    if len(found) > 1 and st.button(
+        f"Approve {len(found)} changes that touch white space only", icon=":material/format_indent_increase:"
+    ):
+        for one in found:
+            book(at).save(f"decision.{one.ref.change}", changes.kept(one.ref, "approve"))
+        st.rerun()
+
+
+def submit(at: Sitting, ready: Sequence[tuple[ChangeState, Drafted]], name: str) -> None:
+    """One submission for all of them; read back by the rail that follows."""
+    try:
+        at.desk.decide(
+            at.at.task_id, [changes.submission(one.ref, made) for one, made in ready], review_id=minted(name)
+        )
+    except WorkbenchError as error:
+        frame.show(frame.notice("Not submitted. Your decisions and comments are kept.", str(error)))
+        return
+    used(name)
+    items = []
+    for one, _ in ready:
+        id = one.ref.change
+        items += [
+            f"decision.{id}",
+            f"comment.{id}",
+            *(f"harm.{id}.{key}" for key in ("kind", "severity", "likelihood")),
+        ]
+    at.book.drop(*items)
+    at.desk.db.mark_seen(at.me, at.at.task_id, at.at.head)
+    st.session_state["decide-undo"] = []
+    st.session_state["decide-summary"] = False
+    st.session_state["decide-at"] = ""
+    st.session_state["decided"] = json.dumps([one.ref.change for one, _ in ready])
+    st.toast(f"{len(ready)} decisions stored.", icon=":material/check:")
+    st.rerun()
