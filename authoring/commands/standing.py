@@ -1,4 +1,4 @@
-"""Where tasks stand, and their end: status, gate, signoff, release."""
+"""Where tasks stand, and their end: status, signoff, release."""
 
 from __future__ import annotations
 
@@ -117,19 +117,6 @@ def _agreement(states: list[ReviewState], measure: str, *, as_json: bool) -> Non
             typer.echo(f"  {name.replace('_', ' '):<30} n = {one.n:<4} {said}{few}")
 
 
-def gate(task: OneTask, actor: Actor = None, review_id: ReviewId = None, as_json: AsJson = False) -> None:
-    """Run the gate on the task as it stands and record what it found (exit 1 where a check fails)."""
-    with reported():
-        done, result = desk(actor).gate(task, review_id=review_id)
-    if as_json:
-        print_json({"commit": done.commit, "passed": result.passed, "checks": [asdict(one) for one in result.checks]})
-    else:
-        for check in result.checks:
-            typer.echo(f"{check.state:<8} {check.name}{': ' + check.detail if check.detail else ''}")
-    if not result.passed:
-        raise typer.Exit(1)
-
-
 def signoff(
     task: OneTask,
     statement: Annotated[str, typer.Option(help="What you sign: stands beside your name in the release.")] = "",
@@ -165,5 +152,5 @@ def release(task: OneTask, actor: Actor = None, review_id: ReviewId = None, as_j
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
-    for name, command in (("status", status), ("gate", gate), ("signoff", signoff), ("release", release)):
+    for name, command in (("status", status), ("signoff", signoff), ("release", release)):
         app.command(name)(command)
