@@ -17,6 +17,7 @@ from authoring.desk import Desk
 from authoring.diffs import apply_diff, diff
 from authoring.edits import CheckpointEdit, Edit, ManifestEdit, TextEdit
 from authoring.gate import Check, GateResult
+from authoring.views import agreement_by_checkpoint, agreement_by_dimension
 from tasks.errors import EnvironmentFault, NotAllowed, StoreError, UsageError
 from tasks.review import events as ev
 from tasks.workspace import Workspace
@@ -229,6 +230,30 @@ def test_a_kill_while_a_round_is_opened_loses_no_sealed_submission(room: Room, m
     assert all(state.reviews[1, one].plan for one in ("ann", "bob"))
     ids = [one.trailers["Review-Id"] for one in room.store.history(TINY_ID) if "round 1" in one.subject]
     assert len(ids) == len(set(ids)) == 4
+
+
+def test_agreement_is_told_by_dimension_and_by_checkpoint(room: Room) -> None:
+    room.judged(finding())
+    states = [room.desk(LEAD).state(TINY_ID)]
+    by_dimension = agreement_by_dimension(states, "raw")
+    assert (by_dimension["instruction_clarity"].n, by_dimension["instruction_clarity"].value) == (1, 0.0)
+    assert by_dimension["patient_safety"].value == 1.0
+    by_checkpoint = agreement_by_checkpoint(states, "raw")
+    assert (by_checkpoint["all"].n, by_checkpoint[TINY_ID].value, by_checkpoint["all"].few) == (3, 1.0, True)
+    assert agreement_by_checkpoint(states, "alpha")["all"].value is None, "nobody ever varied"
+    with pytest.raises(UsageError, match="no measure"):
+        agreement_by_dimension(states, "gamma")
+
+
+def test_unassigning_the_one_who_was_missing_opens_the_round(room: Room) -> None:
+    room.opened()
+    room.desk(ANN).lock_plan(TINY_ID, PLAN)
+    room.desk(ANN).submit_review(TINY_ID, review())
+    room.desk(BOB).lock_plan(TINY_ID, PLAN)
+    room.desk(LEAD).unassign(TINY_ID, "bob", "On leave.")
+    state = room.desk(LEAD).state(TINY_ID)
+    assert state.submitted == ("ann",)
+    assert state.reviews[1, "bob"].plan, "what was locked is not lost"
 
 
 # Stages 2 and 3

@@ -9,6 +9,8 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,9 @@ def test_the_same_submission_twice_is_one(store: Store) -> None:
     assert once(store, note("r-1"))
     assert once(store, note("r-1")) == ()
     assert once(store, note("r-10")), "another id that merely begins alike is another submission"
+    assert once(store, note("r-100"))
+    assert once(store, note("s-100"))
+    assert once(store, note("s-10")), "and so is one that another merely goes on from"
 
 
 def test_several_commits_land_in_one_move_of_the_branch(store: Store) -> None:
@@ -92,6 +97,25 @@ def test_several_commits_land_in_one_move_of_the_branch(store: Store) -> None:
     assert [entry.hash for entry in store.history(limit=2)] == list(reversed(hashes))
     assert git(store, "reflog", "show", "--format=%H", "refs/heads/main").split()[0] == hashes[-1]
     assert hashes[0] not in git(store, "reflog", "show", "--format=%H", "refs/heads/main").split()
+
+
+def test_a_sealed_submission_keeps_the_date_at_which_it_was_made(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2001-01-01T00:00:00Z")
+    at = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+    once(store, replace(note("r-1"), at=at))
+    once(store, note("r-2"))
+    newest, earlier = store.history(limit=2)
+    assert earlier.at == at
+    assert newest.at.year > 2001, "the caller's shell does not date a commit"
+
+
+def test_what_keeps_the_commit_graph_from_being_written_is_no_fault_of_a_submission(store: Store) -> None:
+    lock = store.path / "objects" / "info" / "commit-graphs"
+    lock.mkdir(parents=True, exist_ok=True)
+    (lock / "commit-graph-chain.lock").touch()
+    (store.path / "objects" / "info" / "commit-graph.lock").touch()
+    store.maintain()
+    assert once(store, note("r-1"))
 
 
 def test_a_build_that_refuses_leaves_nothing(store: Store) -> None:
