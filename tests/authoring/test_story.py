@@ -86,6 +86,7 @@ text = "Which laboratory, and when, is not said."
 """
 
 
+@pytest.mark.timeout(900)
 def test_the_story_of_a_task_from_its_first_folder_to_its_release(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     folder = write(ready_files(), tmp_path / "draft")
