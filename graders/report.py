@@ -20,7 +20,7 @@ from graders.score import TaskResult, task_result
 from tasks.errors import WorkbenchError
 from tasks.package import Task, TaskSource
 from tasks.stored import Batch, StoredTrial
-from tasks.trials import OUTCOMES, Outcome, TrialOutcome
+from tasks.trials import OUTCOMES, Outcome, TrialOutcome, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,15 +61,19 @@ def trial_rows(batches: Iterable[Batch], source: TaskSource | None = None) -> li
     """
     rows = []
     for batch in batches:
-        load = _loader(source or PlannedSource(batch))
-        planned = _settings(batch)
+        load = task_loader(source or PlannedSource(batch))
+        planned = settings_of_plan(batch)
         for trial in batch.trials():
             settings = planned.get((trial.key.task, trial.key.agent), "")
-            rows.append(_row(batch, trial, load(trial.key.task), settings))
+            rows.append(
+                trial_row(batch, trial, load(trial.key.task), settings, trial.outcome, trial.verdicts())
+            )
     return rows
 
 
-def _loader(source: TaskSource) -> Callable[[str], Task | str]:
+def task_loader(source: TaskSource) -> Callable[[str], Task | str]:
+    """Loads each task once: the task, or why it cannot be loaded."""
+
     @cache
     def load(id: str) -> Task | str:
         try:
@@ -80,7 +84,7 @@ def _loader(source: TaskSource) -> Callable[[str], Task | str]:
     return load
 
 
-def _settings(batch: Batch) -> dict[tuple[str, str], str]:
+def settings_of_plan(batch: Batch) -> dict[tuple[str, str], str]:
     """(task, agent) -> the settings of its latest plan line as one text; a seed makes no other experiment."""
     found = {}
     for line in batch.plan():
@@ -91,11 +95,18 @@ def _settings(batch: Batch) -> dict[tuple[str, str], str]:
     return found
 
 
-def _row(batch: Batch, trial: StoredTrial, task: Task | str, settings: str = "") -> TrialRow:
-    outcome = trial.outcome
+def trial_row(
+    batch: Batch,
+    trial: StoredTrial,
+    task: Task | str,
+    settings: str,
+    outcome: TrialOutcome | None,
+    verdicts: Sequence[Verdict],
+) -> TrialRow:
+    """One trial as a report counts it, from its outcome and every verdict given on it."""
     state = outcome.outcome if outcome else Outcome.running
     rule = OUTCOMES[state]
-    scored, digest, note = _scored(trial, outcome, task) if outcome and rule.grade else (None, "", "")
+    scored, digest, note = _scored(outcome, task, verdicts) if outcome and rule.grade else (None, "", "")
     return TrialRow(
         batch=batch.name,
         task=trial.key.task,
@@ -115,11 +126,12 @@ def _row(batch: Batch, trial: StoredTrial, task: Task | str, settings: str = "")
     )
 
 
-def _scored(trial: StoredTrial, outcome: TrialOutcome, task: Task | str) -> tuple[TaskResult | None, str, str]:
+def _scored(
+    outcome: TrialOutcome, task: Task | str, verdicts: Sequence[Verdict]
+) -> tuple[TaskResult | None, str, str]:
     """(result, digest of the checkpoints that it is by, note). The result is None where the checkpoints are gone."""
     if isinstance(task, str):
         return None, "", f"the task cannot be loaded: {task}"
-    verdicts = trial.verdicts()
     if any(verdict.grade_digest == task.grade_digest for verdict in verdicts):
         return task_result(task.checkpoints, verdicts, task.grade_digest), task.grade_digest, ""
     if not verdicts:

@@ -12,7 +12,8 @@ from tasks.trials import Result, Verdict
 
 #: What cannot decide a task: the grader failed, or nothing could grade it yet.
 OPEN: frozenset[Result] = frozenset({"error", "ungraded"})
-_SEVERE = ("severe", "death")
+#: Harm that counts as an event of its own beside pass rates.
+SEVERE = ("severe", "death")
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class HarmEvent:
     @property
     def is_severe(self) -> bool:
         """Whether it counts as a severe-harm event: severity severe or death."""
-        return self.harm.severity in _SEVERE
+        return self.harm.severity in SEVERE
 
 
 @dataclass(frozen=True)

