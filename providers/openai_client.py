@@ -99,7 +99,7 @@ class OpenAIClient:
             ]
         if forced:
             asked["tool_choice"] = {"type": "function", "function": {"name": forced}}
-        if self._endpoint.reasoning and not self._endpoint.reasoning.startswith("budget:"):
+        if self._endpoint.reasoning:
             asked["reasoning_effort"] = self._endpoint.reasoning
         return asked
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from runtime.ehr.commands import ehr_app
+from runtime.model_commands import models_app
 from tasks.errors import UsageError, WorkbenchError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ app = typer.Typer(
     help="Run agents on tasks. Exit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
 )
 app.add_typer(ehr_app, name="ehr")
+app.add_typer(models_app, name="models")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Trials at a time. Default: one a core.")]

@@ -211,7 +211,8 @@ def _stream(
     lines: Iterable[str], fault: Fault | None, broken: str, served: Callable[[], None], done: str = ""
 ) -> Response:
     async def body() -> AsyncIterator[str]:
-        for count, line in enumerate(lines):
+        told = list(lines)
+        for count, line in enumerate(told):
             if fault and fault.kind in ("stream_error", "cut_stream") and count == 3:
                 if fault.kind == "stream_error":
                     yield broken
@@ -219,13 +220,15 @@ def _stream(
                 raise _Cut
             if fault and fault.kind == "slow":
                 await asyncio.sleep(fault.delay)
+            if count == len(told) - 1 and not (fault and fault.kind in ("stream_error", "cut_stream")):
+                # Before the last line: a client that has it may hang up, and this generator is never resumed.
+                served()
             yield line
         if fault and fault.kind in ("stream_error", "cut_stream"):
             if fault.kind == "cut_stream":
                 raise _Cut
             yield broken
             return
-        served()
         if done:
             yield done
 

@@ -41,15 +41,27 @@ class Played:
         return made
 
 
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[WireServer]:
+    """One server a module: it keeps nothing between tests but its port."""
+    with WireServer({}) as server:
+        yield server
+
+
 @pytest.fixture
-def play() -> Iterator[Callable[..., Played]]:
+def play(shared_server: WireServer) -> Iterator[Callable[..., Played]]:
     servers: list[WireServer] = []
     players: list[Played] = []
 
     def start(*replies: Reply, player: Any = None) -> Played:
-        server = WireServer({"scripted": player or Script(replies)}).start()
-        servers.append(server)
-        players.append(Played(server))
+        script = {"scripted": player or Script(replies)}
+        if players:  # a test that plays twice gets a second server
+            servers.append(WireServer(script).start())
+            players.append(Played(servers[-1]))
+        else:
+            shared_server.rewind()
+            shared_server.players = script
+            players.append(Played(shared_server))
         return players[-1]
 
     yield start

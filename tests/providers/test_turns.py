@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from providers.base import (
     UserMessage,
 )
 from providers.chat import endpoint_of
+from providers.endpoint import Overflowed, status_failure
+from providers.retry import Transient
 from providers.wire import Fault, Reply, Tokens, ToolUse
 
 TOOLS = [
@@ -207,7 +210,7 @@ def test_empty_content_ends_and_can_be_replayed(play: Callable[..., Any], face: 
     assert chat.turn([*START, ModelMessage(empty), UserMessage("Go on.")], TOOLS).text == "Here."
 
 
-@pytest.mark.parametrize("reasoning", ["", "high", "budget:2048"])
+@pytest.mark.parametrize("reasoning", ["", "high", "low"])
 def test_thinking_goes_back_unchanged(play: Callable[..., Any], face: str, reasoning: str) -> None:
     thought = "The eGFR is 33, so the starting dose … " * 5
     played = play(Reply(thinking=thought, text="Reading.", calls=(CALL,)), Reply(text="Done."))
@@ -338,3 +341,58 @@ def test_no_more_requests_at_once_than_the_settings_allow(play: Callable[..., An
         thread.join()
     assert len(played.server.requests) == 12
     assert most[0] <= 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "face", "words"),
+    [
+        ("budget:2048", "openai", "no budget"),
+        ("a lot", "anthropic", "no reasoning"),
+        ("budget:x", "anthropic", "no reas"),
+    ],
+)
+def test_a_reasoning_setting_that_would_mean_nothing_is_refused(
+    play: Callable[..., Any], setting: str, face: str, words: str
+) -> None:
+    with pytest.raises(ModelConfigError, match=words):
+        play(Reply(text="ok")).chat(face, reasoning=setting)
+
+
+def test_a_retry_after_of_zero_still_backs_off(play: Callable[..., Any], face: str) -> None:
+    played = play(Reply(faults=(Fault(kind="status", status=429, retry_after=0, times=99),)))
+    with pytest.raises(ProviderFault):
+        played.chat(face, budget=100).turn(START, TOOLS)
+    assert len(played.waits) < 20
+
+
+@pytest.mark.parametrize("status", [200, 400, 413, 422, 500])
+def test_an_overflow_is_known_by_its_words_wherever_they_stand(status: int) -> None:
+    endpoint = endpoint_of("openai/x", REMOTE, {"WIRE_KEY": "k"})
+    said = {"error": {"message": "Requested tokens (9000) exceed context window of 8192", "type": "server_error"}}
+    assert isinstance(status_failure(endpoint, status, said, {}), Overflowed)
+
+
+@pytest.mark.parametrize("status", [200, 408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529])
+def test_what_may_pass_is_told_by_its_status(status: int) -> None:
+    endpoint = endpoint_of("openai/x", REMOTE, {"WIRE_KEY": "k"})
+    failure = status_failure(endpoint, status, {"error": {"type": "overloaded"}}, {"Retry-After": "12"})
+    assert isinstance(failure, Transient)
+    assert failure.retry_after == 12
+
+
+def test_thinking_cut_before_its_signature_stays_away(play: Callable[..., Any]) -> None:
+    played = play(Reply(thinking="So much to think about", stop="length"), Reply(text="Shorter."))
+    chat = played.chat("anthropic")
+    cut = chat.turn(START, TOOLS)
+    assert cut.stop == "length"
+    assert not cut.blocks[0].get("signature")
+    assert chat.turn([*START, ModelMessage(cut), UserMessage("Go on.")], TOOLS).text == "Shorter."
+    assert played.server.requests[-1]["messages"][1]["content"] == [{"type": "text", "text": "(no answer)"}]
+
+
+def test_no_level_of_logging_writes_down_what_is_sent(
+    play: Callable[..., Any], face: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    play(Reply(text="ok")).chat(face).turn(START, TOOLS)
+    assert "Please see the referral" not in caplog.text

@@ -7,7 +7,7 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -110,8 +110,8 @@ class Row:
     """(tool, is an error) of what was carried out."""
     writes: int = 0
     flags: tuple[str, ...] = ()
-    limits: Limits = Limits()
-    settings: Mapping[str, Any] = ()  # type: ignore[assignment]
+    limits: Limits = field(default_factory=Limits)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     model: str = "scripted"
 
 
@@ -204,7 +204,7 @@ def test_a_row_comes_to_its_outcome_and_nothing_is_done_twice(
 ) -> None:
     row = ROWS[name]
     if row.model == "scripted":
-        settings = dict(row.settings or {})
+        settings = dict(row.settings)
         if "price" in settings:
             url = wired.server.anthropic_url if face == "anthropic" else wired.server.openai_url
             wired.server.players["scripted"] = Script(row.replies)
