@@ -1,10 +1,11 @@
-"""python -m graders: match an order declaration, grade stored trials again, report, show the clinical tables."""
+"""python -m graders: match orders, grade again, report, calibrate the judge, rebuild the paper's figures, show tables."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 
 from graders.planned import PlannedSource
 from tasks.errors import UsageError, WorkbenchError
-from tasks.package import FolderSource
+from tasks.package import SUITE, FolderSource
 from tasks.stored import Batch, StoredTrial
 from tasks.workspace import Workspace
 
@@ -86,31 +87,150 @@ def regrade(
     typer.echo(again.as_json(done) if as_json else again.as_text(done, dry_run=dry_run))
 
 
+class Form(StrEnum):
+    """How a report is written."""
+
+    table = "table"
+    csv = "csv"
+    parquet = "parquet"
+    html = "html"
+    json = "json"
+
+
+class View(StrEnum):
+    """What a report shows."""
+
+    cells = "cells"
+    agents = "agents"
+    figures = "figures"
+    comparisons = "comparisons"
+    groups = "groups"
+    workflows = "workflows"
+    heat = "heat"
+    failures = "failures"
+    first_failures = "first-failures"
+    judges = "judges"
+    causes = "causes"
+    gaps = "gaps"
+    trials = "trials"
+    verdicts = "verdicts"
+
+
 @app.command()
 def report(
     batches: Annotated[list[str], typer.Argument(help="Batches: names in the workspace, or folders.")],
     suite: Suite = None,
+    view: Annotated[View, typer.Option(help="What to show; cells = tasks x agents.")] = View.cells,
+    form: Annotated[Form, typer.Option("--format", help="html holds every view.")] = Form.table,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A file to write; needed for parquet.", show_default=False)
+    ] = None,
+    k: Annotated[int, typer.Option(min=1, help="The k of pass@k and pass^k.")] = 3,
     as_json: AsJson = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: --format csv.")] = False,
 ) -> None:
-    """Tasks x agents: attempted, graded, ungraded, invalid, passed, pass rate and strict rate."""
-    from graders import report as reports
+    """Results: tasks x agents with every denominator, rates by every convention with intervals, pairs, failures, gaps."""
+    from graders import report_files
 
     with _reported():
         if as_json and as_csv:
             raise UsageError("--json and --csv exclude each other.", remedy="Give one of them.")
-        source = FolderSource(suite) if suite else None
-        opened = [_batch(name) for name in batches]
-        if as_csv:
-            typer.echo(reports.report(opened, source).to_csv(index=False), nl=False)
-            return
-        found = reports.cells(reports.trial_rows(opened, source))
-    if as_json:
-        from dataclasses import asdict
+        chosen = Form.json if as_json else Form.csv if as_csv else form
+        made = report_files.made(
+            [_batch(name) for name in batches],
+            FolderSource(suite) if suite else None,
+            view=view.value,
+            form=chosen.value,
+            k=k,
+            cache=Workspace.find().cache,
+        )
+        if out is not None:
+            report_files.written(out, made)
+            typer.echo(f"Written: {out}")
+        elif isinstance(made, bytes):
+            raise UsageError("parquet is written to a file.", remedy="Name one with --out.")
+        else:
+            typer.echo(made, nl=not made.endswith("\n"))
 
-        typer.echo(json.dumps([asdict(cell) for cell in found], ensure_ascii=False, indent=1))
+
+@app.command()
+def calibrate(
+    batches: Annotated[list[str] | None, typer.Argument(help="Batches with physicians' verdicts.")] = None,
+    suite: Suite = None,
+    examples: Annotated[
+        list[str] | None,
+        typer.Option(help="Put the example texts of this task's judge checkpoints to the judge; may be given again."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How far the judge agrees with physicians, by kind of checkpoint; or, with --examples, with a task's example texts.
+
+    Exit 1 where an example text is judged as it should not be.
+    """
+    from dataclasses import asdict
+
+    from graders import calibrate as calibration
+    from graders.report import task_loader
+
+    with _reported():
+        if bool(batches) == bool(examples):
+            raise UsageError("give batches, or --examples TASK.", remedy="One of the two.")
+        if examples:
+            with _judge() as judge:
+                if judge is None:
+                    raise UsageError("no judge is configured.", remedy="Name one under [use] in workbench.toml.")
+                source = FolderSource(suite) if suite else SUITE
+                tasks = [source.load(id) for id in examples]
+                tried = [one for task in tasks for one in calibration.try_examples(task, judge)]
+            lacking = [line for task in tasks for line in calibration.without_examples(task)]
+            if as_json:
+                typer.echo(
+                    json.dumps({"tried": [asdict(one) for one in tried], "lacking": lacking}, ensure_ascii=False)
+                )
+            else:
+                typer.echo(calibration.tried_text(tried, lacking))
+            raise typer.Exit(0 if all(one.right for one in tried) else 1)
+        pairs = []
+        for name in batches or ():
+            batch = _batch(name)
+            load = task_loader(FolderSource(suite) if suite else PlannedSource(batch))
+            for trial in batch.trials():
+                task = load(trial.key.task)
+                if not isinstance(task, str):
+                    pairs += calibration.pairs_of(trial, task)
+        found = calibration.agreement(pairs)
+    if as_json:
+        typer.echo(json.dumps(calibration.agreement_rows(found), ensure_ascii=False, indent=1))
     else:
-        typer.echo(reports.table(found))
+        typer.echo(calibration.agreement_text(found))
+
+
+@app.command("reproduce-paper")
+def reproduce_paper(
+    data: Annotated[Path | None, typer.Option(help="Another file of published figures.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild the paper's pass@1, pass@3 and pass^3 from its counts, by every convention. Exit 1 on a mismatch."""
+    from graders import paper
+
+    with _reported():
+        found = paper.reproduce(paper.published(data))
+    if as_json:
+        rows = [
+            {
+                "model": one.model,
+                "figure": one.figure,
+                "printed": float(one.printed),
+                "by_formula": {formula: float(value) for formula, value in one.by_formula.items()},
+                "fits": list(one.fits),
+                "matches": one.matches,
+            }
+            for one in found
+        ]
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+    else:
+        typer.echo(paper.as_text(found))
+    raise typer.Exit(0 if all(one.matches for one in found) else 1)
 
 
 @app.command()
