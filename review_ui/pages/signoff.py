@@ -1,3 +1,18 @@
-"""signoff."""
+"""Sign-off: who judges, what is still missing, signature, release, and the audit trail."""
 
 from __future__ import annotations
+
+from review_ui import frame
+from review_ui.reviewing import header, signoff_view
+from review_ui.reviewing.sitting import sit
+
+
+def page() -> None:
+    """Draw the page."""
+    at = sit(frame.asked("id"))
+    header.doors(at, "signoff.py")
+    header.draw(at)
+    signoff_view.draw(at)
+
+
+page()
