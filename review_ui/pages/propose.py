@@ -1,3 +1,21 @@
-"""propose."""
+"""Propose: what is up, and changes made by hand: text in place, fields of a resource, keys of a checkpoint."""
 
 from __future__ import annotations
+
+from review_ui import frame
+from review_ui.reviewing import header, propose_view
+from review_ui.reviewing.sitting import sit
+
+
+def page() -> None:
+    """Draw the page."""
+    at = sit(frame.asked("id"))
+    header.doors(at, "propose.py")
+    header.draw(at)
+    if at.blind:
+        frame.show(frame.notice("Reviews are still coming in.", "Proposals open when everybody has submitted."))
+        return
+    propose_view.draw(at)
+
+
+page()

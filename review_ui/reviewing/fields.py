@@ -71,3 +71,24 @@ def forget(book: Notebook, *items: str) -> None:
     book.drop(*items)
     for item in items:
         st.session_state.pop(book.key(item), None)
+
+
+def line(book: Notebook, item: str, label: str, drafts: Mapping[str, str], *, start: str = "") -> str:
+    """One line of text, kept when the field is left; for values of a few words."""
+    key = book.key(item)
+    if key not in st.session_state:
+        st.session_state[key] = drafts.get(item, start)
+    st.text_input(label, key=key, on_change=_kept(book, item, key))
+    return str(st.session_state.get(key) or "")
+
+
+def chosen(
+    book: Notebook, item: str, label: str, options: tuple[str, ...], drafts: Mapping[str, str], *, start: str
+) -> str:
+    """A select box that starts at the present value."""
+    key = book.key(item)
+    if key not in st.session_state:
+        value = drafts.get(item, start)
+        st.session_state[key] = value if value in options else start
+    st.selectbox(label, options, key=key, format_func=lambda one: one or "none", on_change=_kept(book, item, key))
+    return str(st.session_state.get(key) or "")

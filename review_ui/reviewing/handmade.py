@@ -1,0 +1,163 @@
+"""Edits made by hand on a form: what was typed becomes the smallest exact edits, and nothing else changes."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from authoring import tomltext
+from authoring.comparing import edits_between
+from authoring.edits import CheckpointEdit, Edit
+from authoring.proposals import ProposedEdit
+from tasks.anchors import attached_text
+from tasks.errors import UsageError
+from tasks.fhir.resources import dump_json, parse_json
+from tasks.structure import chart_type
+
+#: Elements that no form offers: they say what the resource is.
+_FIXED = ("resourceType", "id", "meta")
+NOTE = "note text"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One value of a resource: its JSON pointer and its text. `note` = the text of a base64 attachment."""
+
+    pointer: str
+    text: str
+    note: bool = False
+
+
+def leaves(body: Mapping[str, Any]) -> list[Leaf]:
+    """Every value of a resource that may be edited, in the order in which it is written."""
+    out: list[Leaf] = []
+
+    def walk(value: Any, pointer: str) -> None:
+        if isinstance(value, dict):
+            text = attached_text(value)
+            for key, inner in value.items():
+                if not pointer and key in _FIXED:
+                    continue
+                if key == "data" and text is not None:
+                    out.append(Leaf(f"{pointer}/data", text, note=True))
+                else:
+                    walk(inner, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")
+        elif isinstance(value, list):
+            for place, inner in enumerate(value):
+                walk(inner, f"{pointer}/{place}")
+        elif isinstance(value, bool):
+            out.append(Leaf(pointer, "true" if value else "false"))
+        elif value is not None:
+            out.append(Leaf(pointer, str(value)))
+
+    walk(dict(body), "")
+    return out
+
+
+def label(pointer: str) -> str:
+    """ "valueQuantity › value"; places in a list of one are left out of the words by their number 1."""
+    parts = [part for part in pointer.split("/") if part]
+    return " › ".join(f"({int(part) + 1})" if part.isdecimal() else part for part in parts).replace(" › (1)", "")
+
+
+def resource_edits(line: bytes, ref: str, typed: Mapping[str, str]) -> tuple[Edit, ...]:
+    """Operations on one resource for the values that were typed, {pointer: text}, each old value tested.
+
+    Raises UsageError for text where a number or a yes/no stands.
+    """
+    before = parse_json(line.decode())
+    after = copy.deepcopy(before)
+    for leaf in leaves(before):
+        if leaf.pointer in typed and typed[leaf.pointer] != leaf.text:
+            _set(after, leaf, typed[leaf.pointer])
+    kind = ref.partition("/")[0]
+    path = f"chart/{kind}.ndjson"
+    if dump_json(after) == dump_json(before):
+        return ()
+    return edits_between({path: line + b"\n"}, {path: dump_json(after).encode() + b"\n"})
+
+
+def _set(body: Any, leaf: Leaf, text: str) -> None:
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in leaf.pointer.split("/")[1:]]
+    for part in parts[:-1]:
+        body = body[int(part)] if isinstance(body, list) else body[part]
+    key: Any = int(parts[-1]) if isinstance(body, list) else parts[-1]
+    was = body[key]
+    if leaf.note:
+        body[key] = base64.b64encode(text.encode()).decode("ascii")
+    elif isinstance(was, bool):
+        if text not in ("true", "false"):
+            raise UsageError(f"{label(leaf.pointer)} is yes or no: write true or false.")
+        body[key] = text == "true"
+    elif isinstance(was, (int, float, Decimal)):
+        try:
+            number = Decimal(text.strip())
+        except InvalidOperation:
+            raise UsageError(f"{label(leaf.pointer)} is a number; “{text}” is none.") from None
+        if not number.is_finite():
+            raise UsageError(f"{label(leaf.pointer)} is a number; “{text}” is none.")
+        body[key] = int(number) if number == number.to_integral_value() and "." not in text else number
+    else:
+        if not text:
+            raise UsageError(f"{label(leaf.pointer)} may not be left empty.")
+        body[key] = text
+
+
+def text_edits(files: Mapping[str, bytes], path: str, text: str) -> tuple[Edit, ...]:
+    """Find/replace edits that make the text of a file."""
+    before = files.get(path, b"")
+    if before.decode("utf-8") == text:
+        return ()
+    return edits_between({path: before}, {path: text.encode()})
+
+
+def checkpoint_edits(files: Mapping[str, bytes], checkpoint: str, wanted: Mapping[str, Any]) -> tuple[Edit, ...]:
+    """One edit of the keys of a checkpoint that are to be other than they are. None = the key goes."""
+    table = tomltext.table(files["checkpoints.toml"].decode(), checkpoint)
+    present = {key: _plain(table.get(key)) for key in wanted}
+    changed = [key for key in wanted if _plain(wanted[key]) != present[key]]
+    if not changed:
+        return ()
+    return (
+        CheckpointEdit(
+            checkpoint=checkpoint,
+            set={key: wanted[key] for key in changed},
+            was={key: present[key] for key in changed},
+        ),
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def entry(edits: Sequence[Edit], findings: Sequence[str], rationale: str) -> str:
+    """A drafted part of a proposal as it is kept."""
+    made = [ProposedEdit(edit=one, findings=tuple(findings), rationale=rationale) for one in edits]
+    return dump_json([_listed(one.model_dump(mode="python")) for one in made])
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _listed(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_listed(item) for item in value]
+    return value
+
+
+def parsed(kept: str) -> tuple[ProposedEdit, ...]:
+    """A drafted part as it was kept."""
+    return tuple(ProposedEdit.model_validate(one) for one in parse_json(kept))
+
+
+def resources_of(files: Mapping[str, bytes], kind: str) -> bytes:
+    """The lines of a chart file, or nothing."""
+    return next((data for path, data in files.items() if chart_type(path) == kind), b"")
