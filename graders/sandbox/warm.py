@@ -36,7 +36,7 @@ PRELOADED = (
     "collections", "dataclasses", "datetime", "decimal", "fractions", "functools", "itertools", "json", "math", "re",
     "statistics", "string", "typing", "unicodedata", "zoneinfo",
     "graders.describe", "graders.lab_units", "graders.phrases", "graders.truths", "graders.verdicts",
-    "numpy", "tasks.fhir.search", "tasks.trials",
+    "graders.safety", "numpy", "tasks.fhir.search", "tasks.trials",
 )  # fmt: skip
 #: How long an answer may be, in bytes.
 _MOST_BYTES = 262_144
