@@ -115,7 +115,7 @@ def main() -> None:
             turns(state)
             return state
 
-        seconds = best(status)
+        seconds = best(status, times=10)
         _line(f"status, {FINDINGS} findings", seconds * 1000, "ms", STATUS_MS)
 
         proposal = Proposal(
