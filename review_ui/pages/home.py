@@ -7,6 +7,7 @@ import streamlit as st
 from review_ui import frame, identity, theme
 from review_ui.catalog import TaskRow, filtered
 from review_ui.markup import Markup, tag
+from review_ui.reviewing import home_view
 
 ALL_SPECIALTIES = "All specialties"
 ALL_WORKFLOWS = "All workflows"
@@ -58,7 +59,15 @@ def cells(row: TaskRow) -> Markup:
 
 
 def home() -> None:
-    """Draw the page."""
+    """Draw the page: a person's worklist first, then the tasks to read and run."""
+    who = identity.current().person
+    if who is not None:
+        home_view.draw(who)
+    catalog(personal=who is not None)
+
+
+def catalog(*, personal: bool) -> None:
+    """Every task that can be read and run; below a worklist under a heading of its own."""
     every = frame.rows()
     readable = [row for row in every if not row.fault]
     broken = len(every) - len(readable)
@@ -69,19 +78,23 @@ def home() -> None:
         said.append(f"{counted(drafts, 'is a draft', 'are drafts')}")
     if broken:
         said.append(f"{counted(broken, 'cannot be read', 'cannot be read')}")
-    frame.show(
-        tag(
-            "header",
+    if personal:
+        frame.show(theme.section("Tasks to read and run", f"{counted(len(every), 'task')}"))
+    else:
+        frame.show(
             tag(
-                "div",
-                tag("h1", f"{counted(len(every), 'task')} to read and run", cls="h1"),
-                tag("p", " · ".join(said) or "No task was found.", cls="lead"),
-            ),
-            identity.identity_chips(identity.current()),
-            cls="head",
+                "header",
+                tag(
+                    "div",
+                    tag("h1", f"{counted(len(every), 'task')} to read and run", cls="h1"),
+                    tag("p", " · ".join(said) or "No task was found.", cls="lead"),
+                ),
+                identity.identity_chips(identity.current()),
+                cls="head",
+            )
         )
-    )
-    identity.chooser()
+    if not personal:
+        identity.chooser()
     search, specialty, workflow = st.columns([2, 1, 1])
     words = search.text_input(
         "Search title, specialty or task id",

@@ -6,6 +6,7 @@ where a commit touched them. Everything that changes something goes through `Sit
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,17 +114,46 @@ class Listed:
     """A task as the worklist needs it: no chart is read for it."""
 
     task_id: str
+    title: str
+    specialty: str
+    workflow: str
+    minutes: int
     events: tuple[Event, ...]
     state: ReviewState
+
+
+@st.cache_resource(show_spinner=False, max_entries=4000)
+def _manifest(place: str, blob: str, _view: View) -> dict[str, str]:
+    try:
+        said = tomllib.loads(_view.blob(blob).decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return {}
+    return {key: str(said.get(key, "")) for key in ("title", "specialty", "workflow", "estimated_minutes")}
 
 
 def every() -> list[Listed]:
     """All tasks under review, with their state."""
     opened = store()
     place = str(opened.path)
+    out = []
     with opened.at() as view:
-        blobs = {path.partition("/")[0]: blob for path, blob in view.paths().items() if path.endswith(f"/{FILE}")}
-        return [Listed(task, *_folded(place, task, blobs.get(task, ""), view)) for task in view.tasks()]
+        paths = view.paths()
+        for task in sorted({path.partition("/")[0] for path in paths}):
+            blob = paths.get(f"{task}/{FILE}", "")
+            manifest = paths.get(f"{task}/task.toml", "")
+            said = _manifest(place, manifest, view) if manifest else {}
+            minutes = said.get("estimated_minutes", "")
+            out.append(
+                Listed(
+                    task,
+                    said.get("title", "") or task,
+                    said.get("specialty", ""),
+                    said.get("workflow", ""),
+                    int(minutes) if minutes.isdecimal() else 0,
+                    *_folded(place, task, blob, view),
+                )
+            )
+    return out
 
 
 @dataclass(frozen=True)

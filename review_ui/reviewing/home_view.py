@@ -1,0 +1,256 @@
+"""Home of a person: what needs them, where they left off, how far they are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from review_ui import frame, identity, theme
+from review_ui.autosave import clock
+from review_ui.markup import Markup, join, tag
+from review_ui.reviewing import worklist
+from review_ui.reviewing.sitting import every, store
+from review_ui.reviewing.worklist import Work
+from tasks.people import Person
+from tasks.review import events as ev
+from tasks.statedb import StateDb
+
+ANY = "All specialties"
+SORTS = ("Safety first, then oldest", "Newest first", "By title")
+
+
+def draw(who: Person) -> list[Work]:
+    """Greeting, continue, progress, tabs and rows; the rows of "All" are returned where that tab is chosen."""
+    db = StateDb(frame.workspace().state_db)
+    store()
+    drafts = {task: at for task, _, at in db.tasks_with_drafts(who.id)}
+    rows = [worklist.work(one, who, db, drafts) for one in every()]
+    now = datetime.now(UTC)
+    needs = worklist.tab("Needs me", rows)
+    greeting(who, needs, now)
+    left, right = st.columns([1.75, 1], gap="small")
+    with left:
+        carry_on(rows, drafts, db, who)
+    with right:
+        frame.show(progress(rows))
+    counts = {name: len(worklist.tab(name, rows)) for name in worklist.TABS}
+    chosen = st.segmented_control(
+        "Which tasks", worklist.TABS, format_func=lambda name: f"{name} · {counts[name]}",
+        default="Needs me" if counts["Needs me"] else "All", required=True, key="tab",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    shown = filtered(worklist.tab(chosen or "All", rows))
+    table(shown, now)
+    since(rows, db, who)
+    return shown
+
+
+def greeting(who: Person, needs: list[Work], now: datetime) -> None:
+    """The count and the worst wait."""
+    hour = datetime.now().astimezone().hour
+    part = "Good morning" if hour < 12 else "Good afternoon" if hour < 18 else "Good evening"
+    n = len(needs)
+    words = (
+        f"{part}. {n} task{'s' if n != 1 else ''} need{'s' if n == 1 else ''} you."
+        if n
+        else f"{part}. Nothing waits for you."
+    )
+    oldest = max((one.days(now) for one in needs), default=0)
+    vetoed = sum(bool(one.vetoes) for one in needs)
+    said = []
+    if vetoed:
+        said.append(f"{vetoed} held by a veto")
+    if oldest:
+        said.append(f"the oldest has waited {oldest} day{'s' if oldest != 1 else ''}")
+    frame.show(
+        tag(
+            "header",
+            tag("div", tag("h1", words, cls="h1"), tag("p", "; ".join(said).capitalize() or " ", cls="lead")),
+            identity.identity_chips(identity.current()),
+            cls="head",
+        )
+    )
+    identity.chooser()
+
+
+def stage_chip(one: Work) -> Markup:
+    """Where the task stands."""
+    words, tone, icon = worklist.STAGES[one.state.stage]
+    return theme.chip(words, tone, icon)
+
+
+def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Person) -> None:
+    """Continue where I left off."""
+    begun = [one for one in rows if one.drafted and one.mine]
+    if not begun:
+        words = "Nothing is begun. Drafts that you leave stand here."
+        frame.show(tag("div", tag("div", "Continue where I left off", cls="xs mute b"), tag("p", words), cls="card"))
+        return
+    one = max(begun, key=lambda work: drafts[work.task_id])
+    kept = db.drafts(who.id, one.task_id, one.state.round)
+    minutes = db.active_minutes(who.id, one.task_id, one.state.round)
+    last = max(kept.values(), key=lambda draft: draft.saved_at, default=None)
+    at = drafts[one.task_id].astimezone()
+    day = "today" if at.date() == datetime.now().astimezone().date() else f"{at:%-d %b}"
+    about = f" of about {one.listed.minutes}" if one.listed.minutes else ""
+    where = f"You were at “{item_words(last.item)}”. " if last else ""
+    with st.container(
+        border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", key="carry-on"
+    ):
+        frame.show(
+            tag(
+                "div",
+                tag("div", "Continue where I left off", cls="xs mute b"),
+                tag("div", one.listed.title, cls="h2"),
+                theme.chips(
+                    stage_chip(one), theme.chip(one.listed.specialty), theme.chip(f"Round {one.state.round}"),
+                    *([theme.chip("Blind until all are in", "gray", "visibility_off")] if one.blind else []),
+                ),
+                tag("p", f"{where}Saved {day} {clock(drafts[one.task_id])} · {minutes} active minutes{about}.",
+                    cls="sm mute"),
+            )
+        )  # fmt: skip
+        if st.button("Resume", type="primary", icon=":material/arrow_forward:", key="resume", width=150):
+            frame.go(one.page, {"id": one.task_id})
+
+
+def item_words(item: str) -> str:
+    """A draft's item in the words of the page."""
+    kind, _, rest = item.partition(".")
+    names = {
+        "plan": "own plan", "verdict": "a verdict", "q": "a sub-question", "rating": "a checkpoint's rating",
+        "tick": "example orders", "new": "a finding", "finding": "a finding", "composer": "a finding",
+        "comment": "a comment", "decision": "a decision", "harm": "the harm of a veto", "hand": "a proposal",
+        "basket": "a proposal", "confidence": "how sure you are", "why": "why a checkpoint is wrong",
+    }  # fmt: skip
+    if kind == "plan":
+        return {"do_now": "Do now", "if_then": "If-then", "must_not": "Must not be done",
+                "follow_up": "Follow-up", "confidence": "How sure"}.get(rest, "Answer")  # fmt: skip
+    return names.get(kind, "the review")
+
+
+def progress(rows: list[Work]) -> Markup:
+    """Against what is assigned."""
+    counted = worklist.progress(rows)
+    total = sum(counted.values())
+    roles = {"signed": "primary", "in review": "blue-mark", "held by a veto": "orange", "not started": "hair"}
+    bar = [
+        tag("div", style=f"flex:{n};background:var(--{roles[name]})") for name, n in counted.items() if n
+    ] or [tag("div", style="flex:1")]  # fmt: skip
+    cells = [
+        tag(
+            "div", tag("i", cls="swatch", style=f"background:var(--{roles[name]})"), tag("span", f"{n} ", cls="b"), name
+        )
+        for name, n in counted.items()
+    ]
+    return tag(
+        "div",
+        tag("div", tag("span", "Assigned to me", cls="xs mute b"),
+            tag("span", tag("span", str(counted["signed"]), cls="b"), f" of {total} signed"), cls="pair"),
+        tag("div", *bar, cls="segments"),
+        tag("div", *cells, cls="progress-cells sm"),
+        cls="card",
+    )  # fmt: skip
+
+
+def filtered(rows: list[Work]) -> list[Work]:
+    """Search, specialty, order."""
+    search, specialty, order = st.columns([2, 1, 1])
+    words = search.text_input(
+        "Search title or task id", placeholder="Search title or task id", label_visibility="collapsed",
+        icon=":material/search:", key="find-task", live=True,
+    )  # fmt: skip
+    kinds = sorted({one.listed.specialty for one in rows if one.listed.specialty})
+    chosen = specialty.selectbox("Specialty", [ANY, *kinds], label_visibility="collapsed", key="find-specialty")
+    by = order.selectbox("Order", SORTS, label_visibility="collapsed", key="find-order")
+    kept = [
+        one
+        for one in rows
+        if all(word in f"{one.listed.title} {one.task_id}".casefold() for word in (words or "").casefold().split())
+        and chosen in (None, ANY, one.listed.specialty)
+    ]
+    if by == SORTS[1]:
+        return sorted(kept, key=lambda one: one.since or datetime.min.replace(tzinfo=UTC), reverse=True)
+    return sorted(kept, key=lambda one: one.listed.title) if by == SORTS[2] else kept
+
+
+def table(rows: list[Work], now: datetime) -> None:
+    """One row a task, with one verb."""
+    with st.container(horizontal=True, wrap=False, vertical_alignment="center", key="rowhead-work"):
+        names = ("Task", "Stage", "Round", "Findings", "Veto", "Reviewers in", "Age")
+        frame.show(tag("div", *[tag("span", name) for name in names], cls="work-row heading"))
+        st.container(width=110)
+    for one in rows[:100]:
+        with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-work-{one.task_id}"):
+            frame.show(cells(one, now))
+            if st.button(one.verb, key=f"work-{one.task_id}", width=110):
+                frame.go(one.page, {"id": one.task_id})
+    if len(rows) > 100:
+        frame.show(tag("p", f"{len(rows) - 100} more: search for them.", cls="sm mute"))
+    if not rows:
+        frame.show(tag("p", "Nothing here.", cls="empty"))
+
+
+def cells(one: Work, now: datetime) -> Markup:
+    """The cells of a row."""
+    state = one.state
+    total = len(state.round_reviewers) or len(state.reviewers)
+    done = 0 if one.blind else len(state.submitted)
+    dots = join([tag("span", "●" if n < done else "○", cls="dot") for n in range(total)])
+    return tag(
+        "div",
+        tag(
+            "div",
+            tag("div", one.listed.title, cls="h3"),
+            tag("div", f"{one.listed.specialty} · {one.listed.workflow} · {one.task_id}", cls="sm mute"),
+        ),
+        tag("div", stage_chip(one)),
+        tag("div", tag("span", "round ", cls="narrow-only"), str(state.round or "–")),
+        tag("div", "hidden" if one.blind else f"{one.findings} open" if one.findings else "none",
+            tag("span", " findings", cls="narrow-only"), cls=None if one.findings else "mute"),
+        tag("div", theme.chip(f"{one.vetoes} veto{'es' if one.vetoes > 1 else ''}", "veto", "front_hand"))
+        if one.vetoes
+        else tag("div", "none", tag("span", " vetoed", cls="narrow-only"), cls="mute"),
+        tag("div", tag("span", dots, aria_hidden="true"),
+            tag("span", " hidden" if one.blind else f" {done} of {total}", cls="sm mute")),
+        tag("div", f"{one.days(now)} d"),
+        cls="work-row",
+    )  # fmt: skip
+
+
+def since(rows: list[Work], db: StateDb, who: Person) -> None:
+    """What others did since this person last looked at each task that is theirs."""
+    found = []
+    for one in rows:
+        if not one.assigned or one.blind:
+            continue
+        seen = db.seen(who.id, one.task_id)
+        mark = seen[1] if seen else None
+        for event in one.listed.events:
+            if event.actor in (who.id, "workbench") or (mark and event.at <= mark) or not _told(event):
+                continue
+            found.append((event, one))
+    if not found:
+        return
+    found.sort(key=lambda pair: pair[0].at, reverse=True)
+    from authoring.audit import event_words
+
+    names = {one.id: one.name for one in identity.people()}
+    frame.show(theme.section("Since I last looked", f"{len(found)} by others"))
+    lines = [
+        tag(
+            "div",
+            tag("span", f"{event.at.astimezone():%-d %b, %H:%M}", cls="sm mute nowrap"),
+            tag("span", names.get(event.actor, event.actor), cls="b"),
+            tag("span", f"{event_words(event)[:200]}", tag("span", f" · {one.listed.title[:60]}", cls="sm mute")),
+            cls="since-row",
+        )
+        for event, one in found[:8]
+    ]
+    frame.show(tag("div", join(lines), cls="rows"))
+
+
+def _told(event: ev.Event) -> bool:
+    told = (ev.Proposed, ev.Decided, ev.VetoLifted, ev.Adjudicated, ev.Applied, ev.Signed, ev.Released, ev.RoundOpened)
+    return isinstance(event, told)

@@ -1,0 +1,127 @@
+"""What Home lists: tasks under review as one person needs them, safety first, then the longest wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from review_ui.reviewing.sitting import Listed
+from review_ui.theme import Tone
+from tasks.people import Person
+from tasks.review.signoff import Turn, turns
+from tasks.review.state import ReviewState, Stage
+from tasks.statedb import StateDb
+
+TABS = ("Needs me", "Drafts", "Waiting on others", "Signed", "All")
+_PAGES = {
+    "assign": "signoff.py", "review": "review.py", "decide": "decide.py", "veto": "decide.py",
+    "adjudicate": "decide.py", "apply": "signoff.py", "propose": "propose.py", "sign": "signoff.py",
+    "release": "signoff.py",
+}  # fmt: skip
+_VERBS = {
+    "assign": "Assign", "review": "Review", "decide": "Decide", "veto": "Lift veto", "adjudicate": "Adjudicate",
+    "apply": "Apply", "propose": "Propose", "sign": "Sign", "release": "Release",
+}  # fmt: skip
+STAGES: dict[Stage, tuple[str, Tone, str]] = {
+    "unassigned": ("Not assigned", "plain", "person_add"),
+    "review": ("1 · Review", "blue", "rate_review"),
+    "proposals": ("2 · Proposals", "blue", "edit_note"),
+    "decide": ("3 · Decide", "blue", "checklist"),
+    "apply": ("3 · Apply", "blue", "commit"),
+    "sign-off": ("4 · Sign-off", "blue", "draw"),
+    "release": ("4 · Release", "violet", "verified"),
+    "released": ("Released", "green", "verified"),
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """One task for one person. `page` and `verb`: where its button leads; `days`: how long it has waited."""
+
+    listed: Listed
+    state: ReviewState
+    mine: tuple[Turn, ...]
+    drafted: bool
+    page: str
+    verb: str
+    since: datetime | None
+    signed: bool
+    assigned: bool
+    blind: bool
+
+    @property
+    def task_id(self) -> str:
+        return self.listed.task_id
+
+    @property
+    def vetoes(self) -> int:
+        """Standing vetoes; none is told while the round is blind to this person."""
+        return 0 if self.blind else len(self.state.vetoes)
+
+    @property
+    def findings(self) -> int:
+        return 0 if self.blind else len(self.state.open_findings)
+
+    def days(self, now: datetime) -> int:
+        return max(0, (now - self.since).days) if self.since else 0
+
+
+def work(listed: Listed, who: Person | None, db: StateDb, drafts: Mapping[str, datetime]) -> Work:
+    """The task as this person needs it."""
+    state = listed.state
+    coming = db.sealed(state.task, state.round) if state.round_is_open else []
+    sealed = {one.person for one in coming if one.kind == "review"}
+    all_turns = [t for t in turns(state) if not (t.what == "review" and t.person in sealed)]
+    mine = tuple(turn for turn in all_turns if who is not None and _is_for(turn, who))
+    first = mine[0] if mine else None
+    asked = who is not None and who.id in state.round_reviewers
+    return Work(
+        listed=listed,
+        state=state,
+        mine=mine,
+        drafted=listed.task_id in drafts,
+        page=_PAGES[first.what] if first else _where(state.stage),
+        verb=("Resume" if listed.task_id in drafts and first.what in ("review", "decide") else _VERBS[first.what])
+        if first
+        else "Open",
+        since=listed.events[-1].at if listed.events else None,
+        signed=who is not None and who.id in state.signatures,
+        assigned=who is not None and who.id in state.assigned,
+        blind=asked and state.round_is_open,
+    )
+
+
+def _is_for(turn: Turn, who: Person) -> bool:
+    return turn.person == who.id if turn.person else turn.role in who.roles
+
+
+def _where(stage: Stage) -> str:
+    return {"review": "review.py", "decide": "decide.py", "proposals": "propose.py"}.get(stage, "signoff.py")
+
+
+def tab(name: str, rows: Iterable[Work]) -> list[Work]:
+    """The rows of a tab, vetoes on top, then the longest wait."""
+    keep: dict[str, Callable[[Work], bool]] = {
+        "Needs me": lambda one: bool(one.mine),
+        "Drafts": lambda one: one.drafted,
+        "Waiting on others": lambda one: one.assigned and not one.mine and one.state.stage != "released",
+        "Signed": lambda one: one.signed,
+        "All": lambda one: True,
+    }
+    epoch = datetime.min.replace(tzinfo=UTC)
+    return sorted((one for one in rows if keep[name](one)), key=lambda one: (-one.vetoes, one.since or epoch))
+
+
+def progress(rows: Sequence[Work]) -> dict[str, int]:
+    """Tasks assigned to the person, by how far they are."""
+    mine = [one for one in rows if one.assigned]
+    held = [one for one in mine if one.vetoes and not one.signed]
+    signed = [one for one in mine if one.signed or one.state.stage == "released"]
+    open_ = [one for one in mine if one not in held and one not in signed and one.state.stage != "unassigned"]
+    return {
+        "signed": len(signed),
+        "in review": len(open_),
+        "held by a veto": len(held),
+        "not started": len(mine) - len(signed) - len(open_) - len(held),
+    }
