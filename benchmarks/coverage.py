@@ -1,9 +1,9 @@
-"""How often intervals hold the truth, by simulation: `python -m benchmarks coverage` prints the table of docs/metrics.md.
+"""How often intervals hold the truth, by simulation: the tables of docs/metrics.md.
 
-Tasks are drawn from a population: a task's true pass rate from a beta distribution of a given mean, its runs from a
-binomial. `likeness` is the correlation of two runs of one task: 0.2 (tasks hardly differ) to 0.8 (nearly every task is
-always or never passed). The truth is the population's mean, for pass@3 and pass^3 of its cube forms. Every draw is
-seeded.
+`python -m benchmarks coverage`. Tasks are drawn from a population: a task's true pass rate from a beta distribution of
+a given mean, its runs from a binomial. `likeness` is the correlation of two runs of one task: 0.2 (tasks hardly differ)
+to 0.8 (nearly every task is always or never passed). The truth is the population's mean, for pass@3 and pass^3 of its
+cube forms. Every draw is seeded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""python -m graders: match orders, grade again, report, calibrate the judge, rebuild the paper's figures, show tables."""
+"""python -m graders: match orders, grade again, report, calibrate, rebuild the paper's figures, tables."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def report(
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: --format csv.")] = False,
 ) -> None:
-    """Results: tasks x agents with every denominator, rates by every convention with intervals, pairs, failures, gaps."""
+    """Results: tasks x agents with every denominator; rates by every convention, pairs, failures, gaps."""
     from graders import report_files
 
     with _reported():
@@ -163,7 +163,7 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """How far the judge agrees with physicians, by kind of checkpoint; or, with --examples, with a task's example texts.
+    """How far the judge agrees with physicians, by kind of checkpoint; or with a task's example texts.
 
     Exit 1 where an example text is judged as it should not be.
     """

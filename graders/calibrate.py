@@ -303,7 +303,8 @@ def agreement_text(found: Sequence[Agreed]) -> str:
     if not found:
         return "No checkpoint has been judged by a judge and a physician, or by two physicians."
     lines = [
-        f"{'judge':<28} {'kind':<24} {'pairs':>5} {'tasks':>5}  {'same':<22} {'kappa':>6}  {'passed what they did not':<25} not passed what they did"
+        f"{'judge':<28} {'kind':<24} {'pairs':>5} {'tasks':>5}  {'same':<22} {'kappa':>6}  "
+        f"{'passed what they did not':<25} not passed what they did"
     ]
     for one in found:
         kappa = "-" if one.kappa is None else f"{one.kappa:.2f}"
@@ -389,7 +390,8 @@ def tried_text(tried: Sequence[Tried], lacking: Sequence[str]) -> str:
     lines = []
     for one in tried:
         lines.append(
-            f"{'ok   ' if one.right else 'WRONG'}  {one.task} {one.checkpoint} {one.path}: {one.wanted}, judge: {one.got}"
+            f"{'ok   ' if one.right else 'WRONG'}  {one.task} {one.checkpoint} {one.path}: "
+            f"{one.wanted}, judge: {one.got}"
         )
         if not one.right:
             lines.append(f"       {one.reason}")

@@ -63,7 +63,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], floats: Se
     import pandas as pd
 
     frame = pd.DataFrame([dict(row) for row in rows], columns=list(columns))
-    return frame.astype({name: float for name in floats})
+    return frame.astype(dict.fromkeys(floats, float))
 
 
 # ---- agents ---------------------------------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ _AGENTS = (
 def agents(found: Set) -> pd.DataFrame:
     """A row an agent: pass@1 (c/n) with its interval over tasks and the spread over runs, denominators, harm, cost.
 
-    `rank` is missing under 20 tasks. `calls`, `turns`, tokens: means of a graded run. `cost`, `judge_cost`: sums in USD,
-    NaN where a part is unknown. `strict`: pass@1 over all attempted runs.
+    `rank` is missing under 20 tasks. `calls`, `turns`, tokens: means of a graded run. `cost`, `judge_cost`: sums in
+    USD, NaN where a part is unknown. `strict`: pass@1 over all attempted runs.
     """
     rows = []
     values: dict[str, float | None] = {}
@@ -240,7 +240,7 @@ def detectable(found: Set) -> float:
 
 
 def by_part(found: Set, part: Part) -> pd.DataFrame:
-    """A row an agent and part (group, workflow, specialty or task) with pass@1 and its interval; no rank under 20 tasks.
+    """A row an agent and part (group, workflow, specialty, task) with pass@1, its interval, and no rank under 20 tasks.
 
     Columns: part, agent, tasks, runs, value, low, high, rank, ranked (whether the part has enough tasks).
     """
@@ -334,7 +334,7 @@ def causes(found: Set) -> pd.DataFrame:
 
 def judges(found: Set) -> pd.DataFrame:
     """A row a judge, capability and kind: verdicts, votes, how many verdicts were not unanimous, the flip rate (votes
-    besides the commonest one / votes, of verdicts with two votes or more), errors. One vote a verdict shows no flips."""
+    besides the commonest one / votes, of verdicts with two votes or more), errors. One vote shows no flips."""
     rows: dict[tuple[str, str, str], Counter[str]] = {}
     for fact in found.facts:
         for one in fact.checkpoints:

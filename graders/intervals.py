@@ -1,12 +1,12 @@
 """Intervals over tasks that hold their level, and paired comparisons (design 10).
 
-The runs of one task are not independent, so the tasks are what is sampled. The percentile bootstrap over tasks, which is
-what one meets elsewhere, covers far less than it says at 12 to 100 tasks and has no width where all tasks agree
-(docs/metrics.md has both measured). Used here instead is the interval of Korn and Graubard for proportions from clusters
-(Korn EL, Graubard BI, Survey Methodology 1998;24:193-201; as the US National Center for Health Statistics applies it,
-Vital Health Stat 2017;2(175)): the variance between tasks says how many independent observations the data are worth,
-that number is reduced for the few degrees of freedom, and the exact interval of Clopper and Pearson is taken for it.
-It needs no random numbers.
+The runs of one task are not independent, so the tasks are what is sampled. The percentile bootstrap over tasks, which
+is what one meets elsewhere, covers far less than it says at 12 to 100 tasks and has no width where all tasks agree
+(docs/metrics.md has both measured). Used here instead is the interval of Korn and Graubard for proportions from
+clusters (Korn EL, Graubard BI, Survey Methodology 1998;24:193-201; as the US National Center for Health Statistics
+applies it, Vital Health Stat 2017;2(175)): the variance between tasks says how many independent observations the data
+are worth, that number is reduced for the few degrees of freedom, and the exact interval of Clopper and Pearson is taken
+for it. It needs no random numbers.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def rate_interval(
     """The interval of sum(parts) / sum(wholes) over tasks; None without a task.
 
     `parts[i]` of `wholes[i]` is what task i contributes, 0 <= part <= whole; with wholes of 1 it is the plain mean over
-    tasks. `worth`: the most independent observations that all tasks together can be (runs, for a rate over runs). With a
-    single task nothing is known of the variance between tasks, and the interval is that of one observation.
+    tasks. `worth`: the most independent observations that all tasks together can be (runs, for a rate over runs).
+    With a single task nothing is known of the variance between tasks, and the interval is that of one observation.
     """
     used = [(part, whole) for part, whole in zip(parts, wholes, strict=True) if whole > 0]
     tasks, total = len(used), sum(whole for _, whole in used)

@@ -133,6 +133,7 @@ def as_text(found: list[Rebuilt]) -> str:
     lines += [
         "",
         f"{good} of {len(found)} printed figures of {models} models are rebuilt (* = this formula prints the figure).",
-        "pass@3 as printed is the plug-in form, not the unbiased one that the paper states; pass^3 is 'all 3 runs passed'.",
+        "pass@3 as printed is the plug-in form, not the unbiased one that the paper states;",
+        "pass^3 as printed is 'all 3 runs passed'.",
     ]
     return "\n".join(lines)

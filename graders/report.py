@@ -65,9 +65,7 @@ def trial_rows(batches: Iterable[Batch], source: TaskSource | None = None) -> li
         planned = settings_of_plan(batch)
         for trial in batch.trials():
             settings = planned.get((trial.key.task, trial.key.agent), "")
-            rows.append(
-                trial_row(batch, trial, load(trial.key.task), settings, trial.outcome, trial.verdicts())
-            )
+            rows.append(trial_row(batch, trial, load(trial.key.task), settings, trial.outcome, trial.verdicts()))
     return rows
 
 
@@ -126,9 +124,7 @@ def trial_row(
     )
 
 
-def _scored(
-    outcome: TrialOutcome, task: Task | str, verdicts: Sequence[Verdict]
-) -> tuple[TaskResult | None, str, str]:
+def _scored(outcome: TrialOutcome, task: Task | str, verdicts: Sequence[Verdict]) -> tuple[TaskResult | None, str, str]:
     """(result, digest of the checkpoints that it is by, note). The result is None where the checkpoints are gone."""
     if isinstance(task, str):
         return None, "", f"the task cannot be loaded: {task}"

@@ -26,7 +26,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .
 th, td { padding: .25rem .6rem; border-bottom: 1px solid #dde3e9; text-align: left; vertical-align: top; }
 thead th { color: #55626f; font-weight: 600; } td.n, th.n { text-align: right; }
 .scroll { overflow-x: auto; } svg { display: block; } svg text { font: 12px system-ui, sans-serif; fill: #1d2733; }
-td.h0 { background: #fbe9e7; } td.h1 { background: #fdf3d8; } td.h2 { background: #e3f1e5; } td.h3 { background: #bfe3c6; }
+td.h0 { background: #fbe9e7; } td.h1 { background: #fdf3d8; } td.h2 { background: #e3f1e5; }
+td.h3 { background: #bfe3c6; }
 @media print { body { margin: 0; } h2 { break-after: avoid; } }
 """
 _INK, _LINE, _FILL = "#1f5f8b", "#b8c4cf", ("#1f5f8b", "#8a5a9e", "#2f855a", "#b7791f", "#7a8793")
@@ -70,7 +71,8 @@ def _summary(found: Set) -> str:
     text = (
         f"{len(found.tasks)} tasks, {len(found.agents)} agents; "
         f"{sum(row.counts_as != 'not attempted' for row in rows)} runs attempted: {graded} graded, "
-        f"{sum(row.result == 'ungraded' for row in rows)} ungraded, {sum(row.counts_as == 'invalid' for row in rows)} invalid; "
+        f"{sum(row.result == 'ungraded' for row in rows)} ungraded, "
+        f"{sum(row.counts_as == 'invalid' for row in rows)} invalid; "
         f"{sum(row.counts_as == 'not attempted' for row in rows)} not finished."
     )
     if found.aside:
@@ -109,7 +111,7 @@ def _figures(found: Set, k: int) -> list[str]:
     frame = frames.figures(found, k)
     return [
         "<h2>Every convention by its formula</h2>",
-        f"<p>n graded runs of a task, c passed, k = {k}. left_out: tasks with fewer than k runs, which give nothing.</p>",
+        f"<p>n graded runs a task, c passed, k = {k}. left_out: tasks with fewer than k runs, which give none.</p>",
         table(frame, percents=("value", "low", "high")),
     ]
 
@@ -163,8 +165,8 @@ def _shares(found: Set) -> list[str]:
     ]
     return [
         "<h2>What failed</h2>",
-        "<p>Of all failed checkpoints (fail or partial; errors are none), the share of each capability, and of each kind "
-        "of reasoning; failed_rate = failed of those judged.</p>",
+        "<p>Of all failed checkpoints (fail or partial; errors are none), the share of each capability, and of each "
+        "kind of reasoning; failed_rate = failed of those judged.</p>",
         stacks(stacked),
         table(frame, percents=("share", "low", "high", "failed_rate")),
         *([] if kinds.empty else [table(kinds, percents=("share", "low", "high", "failed_rate"))]),
@@ -288,7 +290,8 @@ def stacks(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
             told = escape(f"{name}: {part} {100 * size:.1f}%")
             fill = _FILL[names.index(part) % len(_FILL)]
             drawn.append(
-                f'<rect x="{x:.1f}" y="{y}" width="{width * size:.1f}" height="18" fill="{fill}"><title>{told}</title></rect>'
+                f'<rect x="{x:.1f}" y="{y}" width="{width * size:.1f}" height="18" fill="{fill}">'
+                f"<title>{told}</title></rect>"
             )
             x += width * size
     x = float(left)

@@ -1,7 +1,7 @@
 """Clinical scores: as plain functions of their items, and the diagnoses of a chart that give the items.
 
-An item that a coded chart cannot settle (a labile INR, alcohol told in words) is an error with a way out, never a guess:
-the task then computes the score in checkpoints.py, with the same function.
+An item that a coded chart cannot settle (a labile INR, alcohol told in words) is an error with a way out, never a
+guess: the task then computes the score in checkpoints.py, with the same function.
 """
 
 from __future__ import annotations

@@ -87,8 +87,8 @@ def first_failed_step(trial: StoredTrial, task: Task) -> Step | None:
 
 
 def call_of(verdict: Verdict, calls: Sequence[ToolCall], writes: Sequence[Write]) -> tuple[ToolCall | None, str]:
-    """The earliest call that the verdict's citations lead to: the call itself, the one that wrote the cited resource, or
-    the one that wrote the cited file."""
+    """The earliest call that the verdict's citations lead to: the call itself, the one that wrote the cited resource,
+    or the one that wrote the cited file."""
     by_number = {call.n: call for call in calls}
     made_by = {write.reference: write.call for write in writes}
     found: list[tuple[int, str]] = []

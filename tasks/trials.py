@@ -141,7 +141,7 @@ class Judging(Strict):
 
     model: str = Field(description="the judge as asked for: provider/name")
     answered: str = Field(default="", description="the model name that the provider answered with")
-    key: str = Field(description="SHA-256 over everything that the verdict depends on; the same key is never asked twice")
+    key: str = Field(description="SHA-256 over all that the verdict depends on; the same is never asked twice")
     votes: tuple[Vote, ...] = Field(description="one a juror, in order; 'failed' is left out of the count")
     faults: tuple[str, ...] = Field(default=(), description="why jurors failed")
     usage: Usage = Field(description="what was spent for this verdict; nothing where it came from the cache")

@@ -113,7 +113,11 @@ def test_shares_first_failures_heat_and_parts_by_hand(runs: Path, source: Folder
     assert shares.loc[("b/y", "action_execution"), "share"] == 0.5  # 4 failed in graded runs; the error is none
     assert shares.loc[("a/x", "documentation"), "share"] == 1.0
     first = frames.first_failures(mine)
-    assert first[["agent", "checkpoint", "runs"]].to_numpy().tolist() == [["a/x", "cp3", 1], ["b/y", "cp1", 1], ["b/y", "cp2", 1]]  # fmt: skip
+    assert first[["agent", "checkpoint", "runs"]].to_numpy().tolist() == [
+        ["a/x", "cp3", 1],
+        ["b/y", "cp1", 1],
+        ["b/y", "cp2", 1],
+    ]
     heat = frames.heat(mine).set_index("agent")
     assert (heat.loc["a/x", "passed"], heat.loc["a/x", "graded"], heat.loc["a/x", "attempted"]) == (2, 3, 4)
     groups = frames.by_part(mine, "group")
@@ -152,8 +156,13 @@ def test_versions_are_set_aside_and_settings_told_apart(runs: Path, source: Fold
 # ---- forms ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("view", ["cells", "agents", "figures", "comparisons", "groups", "workflows", "heat",
-                                  "failures", "first-failures", "judges", "causes", "gaps", "trials", "verdicts"])  # fmt: skip
+VIEWS = (
+    "cells", "agents", "figures", "comparisons", "groups", "workflows", "heat", "failures", "first-failures", "judges",
+    "causes", "gaps", "trials", "verdicts",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("view", VIEWS)
 def test_every_view_in_every_form(runs: Path, source: FolderSource, tmp_path: Path, view: str) -> None:
     batches = [Batch(runs / "b1")]
     for form in ("table", "csv", "json"):

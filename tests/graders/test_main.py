@@ -191,3 +191,56 @@ def test_match_names_what_is_wrong_and_where(tmp_path: Path, toml: str, lines: l
     shown = run(app, ["match", str(declared), str(orders(tmp_path, *lines))])
     assert (shown.exit_code, "Traceback" in shown.output) == (code, False)
     assert said in shown.output
+
+
+# ---- reports, calibration, the paper --------------------------------------------------------------------------------
+
+
+def test_a_report_is_written_in_every_form(
+    tiny_task: Task, tiny_package: Path, workspace: Workspace, tmp_path: Path
+) -> None:
+    stored(workspace.runs, tiny_task, apixaban(), files={"reply.md": REPLY})
+    tasks = ["--suite", str(tiny_package.parent)]
+    assert run(app, ["regrade", "b1", *tasks]).exit_code == 0
+    shown = run(app, ["report", "b1", "--view", "agents", *tasks])
+    assert shown.exit_code == 0, shown.output
+    assert "pass_at_1" in shown.output
+    page, data = tmp_path / "report.html", tmp_path / "figures.parquet"
+    assert run(app, ["report", "b1", "--format", "html", "--out", str(page), *tasks]).exit_code == 0
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert (
+        run(app, ["report", "b1", "--view", "figures", "--format", "parquet", "-o", str(data), *tasks]).exit_code == 0
+    )
+    assert data.read_bytes()[:4] == b"PAR1"
+    refused = run(app, ["report", "b1", "--format", "parquet", *tasks])
+    assert (refused.exit_code, "--out" in refused.output) == (2, True)
+    lost = run(app, ["report", "b1", "--out", str(tmp_path / "no" / "where.csv"), *tasks])
+    assert (lost.exit_code, "cannot be written" in lost.output) == (3, True)
+    assert list(tmp_path.glob(".*.tmp")) == []
+
+
+def test_the_papers_figures_are_rebuilt_and_a_mismatch_is_exit_1(tmp_path: Path) -> None:
+    shown = run(app, ["reproduce-paper"])
+    assert shown.exit_code == 0, shown.output
+    assert "36 of 36 printed figures of 12 models" in shown.output
+    rows = json.loads(run(app, ["reproduce-paper", "--json"]).output)
+    assert len(rows) == 36
+    from graders.paper import published
+
+    raw = json.loads(published().model_dump_json())
+    raw["models"][3]["pass_at_3"] = 43.0
+    (tmp_path / "other.json").write_text(json.dumps(raw), "utf-8")
+    wrong = run(app, ["reproduce-paper", "--data", str(tmp_path / "other.json")])
+    assert (wrong.exit_code, "MISMATCH" in wrong.output) == (1, True)
+    assert run(app, ["reproduce-paper", "--data", str(tmp_path / "absent.json")]).exit_code == 2
+
+
+def test_calibrate_needs_something_and_a_judge(tiny_task: Task, tiny_package: Path, workspace: Workspace) -> None:
+    assert run(app, ["calibrate"]).exit_code == 2
+    tasks = ["--suite", str(tiny_package.parent)]
+    none = run(app, ["calibrate", "--examples", tiny_task.id, *tasks])
+    assert (none.exit_code, "no judge is configured" in none.output) == (2, True)
+    stored(workspace.runs, tiny_task)
+    empty = run(app, ["calibrate", "b1", *tasks])
+    assert (empty.exit_code, "No checkpoint has been judged" in empty.output) == (0, True)
+    assert json.loads(run(app, ["calibrate", "b1", "--json", *tasks]).output) == []

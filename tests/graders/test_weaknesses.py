@@ -63,7 +63,7 @@ def opinion(verdict: str, *quotes: str) -> Reply:
     return Reply(calls=(ToolUse(name="answer", arguments={"quotes": rows, "reason": "r", "verdict": verdict}),))
 
 
-# ---- 11: one uncalibrated call; an error counts as a clinical fail; partial is not recorded ----------------------------
+# ---- 11: one uncalibrated call; an error counts as a clinical fail; partial is not recorded --------------------------
 
 
 def test_11_a_judge_that_is_down_is_no_clinical_fail(tiny_task: Task, judge_of: Callable[..., Judge]) -> None:

@@ -138,7 +138,11 @@ def test_agreement_by_hand_and_never_only_pooled() -> None:
 levels = st.sampled_from(["pass", "partial", "fail", "error", "ungraded"])
 
 
-@given(st.lists(st.builds(Pair, st.sampled_from("abc"), st.sampled_from("xy"), st.just("j/m"), levels, st.sampled_from(["pass", "partial", "fail"])), max_size=40))  # fmt: skip
+physicians = st.sampled_from(["pass", "partial", "fail"])
+pairs_made = st.builds(Pair, st.sampled_from("abc"), st.sampled_from("xy"), st.just("j/m"), levels, physicians)
+
+
+@given(st.lists(pairs_made, max_size=40))
 def test_shares_are_shares_and_kinds_add_up(pairs: list[Pair]) -> None:
     rows = agreement(pairs)
     if not pairs:
