@@ -212,21 +212,19 @@ def _stream(
 ) -> Response:
     async def body() -> AsyncIterator[str]:
         told = list(lines)
-        for count, line in enumerate(told):
-            if fault and fault.kind in ("stream_error", "cut_stream") and count == 3:
-                if fault.kind == "stream_error":
-                    yield broken
-                    return
-                raise _Cut
+        breaks = fault is not None and fault.kind in ("stream_error", "cut_stream")
+        # Never after the last line: that message would be whole.
+        last = min(3, len(told) - 1) if breaks else len(told)
+        for line in told[:last]:
             if fault and fault.kind == "slow":
                 await asyncio.sleep(fault.delay)
-            if count == len(told) - 1 and not (fault and fault.kind in ("stream_error", "cut_stream")):
+            if line is told[-1]:
                 # Before the last line: a client that has it may hang up, and this generator is never resumed.
                 served()
             yield line
-        if fault and fault.kind in ("stream_error", "cut_stream"):
-            if fault.kind == "cut_stream":
-                raise _Cut
+        if fault and fault.kind == "cut_stream":
+            raise _Cut
+        if fault and fault.kind == "stream_error":
             yield broken
             return
         if done:

@@ -86,9 +86,10 @@ def proxy(wire: WireServer, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with (folder / "log").open("wb") as log:
+        env = os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": PROXY_KEY}
         process = subprocess.Popen(
             [str(command), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)],
-            stdout=log, stderr=log, cwd=folder, env=os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": PROXY_KEY},
+            stdout=log, stderr=log, cwd=folder, env=env,
         )  # fmt: skip
         try:
             url = f"http://127.0.0.1:{port}"
@@ -195,7 +196,8 @@ def _changes(
         found.append("the names or order of the tools")
     was, now = (_schemas(one) for one in (before, after))
     if was != now:
-        found.append(f"the schemas of {sum(was.get(name) != now.get(name) for name in was)} tools")
+        changed = [name for name in was if was[name] != now.get(name)]
+        found.append(f"the schemas of {len(changed)} tools, as {was[changed[0]]} became {now.get(changed[0])}")
     found.append(f"keys of the request: {sorted(before.raw)} became {sorted(after.raw)}")
     for one, other in zip(before.results.values(), after.results.values(), strict=False):
         if one.text != other.text and "id" not in one.text:
@@ -242,6 +244,6 @@ def test_thinking_through_the_proxy_never_becomes_a_clinical_fail(
     wire.players = {"scripted": replace(twenty_turns(tiny_task), thinking="Working through the record.")}
     configure(workspace, {f"{face}/{through}": proxy if face == "anthropic" else f"{proxy}/v1"})
     ended, trial = play(tiny_task, tmp_path, f"{face}/{through}")
-    print(f"\nthinking, {face} through litellm {through}: {ended.outcome} after {ended.turns} turns: {ended.detail}")
+    print(f"\nthinking, {face} through litellm {through}: {ended.outcome} after {ended.turns} turns: {ended.detail}")  # noqa: T201 (pytest -s)
     assert ended.outcome in (Outcome.finished, Outcome.config_error, Outcome.provider_error)
     assert bool(trial.verdicts()) == (ended.outcome is Outcome.finished)
