@@ -1,0 +1,154 @@
+"""The command revise: a model drafts edits that answer the open findings; a person sends the draft to decision."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from authoring.commands.shell import Actor, AsJson, TaskId, desk, print_json, reported
+from tasks.errors import UsageError, WorkbenchError
+
+if TYPE_CHECKING:
+    from authoring.desk import Desk
+    from authoring.reviser import Draft
+    from tasks.progress import Progress
+
+
+def revise(
+    task: TaskId,
+    model: Annotated[str | None, typer.Option(help="provider/name. Default: use.reviser of workbench.toml.")] = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Say what would be sent and stop.")] = False,
+    draft: Annotated[str | None, typer.Option(help="A draft that is there (its id), instead of a new one.")] = None,
+    drop: Annotated[list[int] | None, typer.Option(help="Leave this edit of the draft out; may be repeated.")] = None,
+    propose: Annotated[bool, typer.Option("--propose", help="Send the draft to decision, if the gate allows.")] = False,
+    actor: Actor = None,
+    as_json: AsJson = False,
+    job: Annotated[str, typer.Option("--job", help="Tell progress to this job's folder.", hidden=True)] = "",
+) -> None:
+    """Let a model draft edits that answer the open findings.
+
+    The draft stays in jobs/ of the workspace and nothing is committed; --propose puts it up for decision. Exit 1 where
+    the gate fails with these edits on what it did not fail on before, or where no edit holds.
+    """
+    with reported():
+        mine = desk(actor)
+        if preview:
+            _preview(mine, task, model, as_json=as_json)
+            return
+        found = _at_hand(mine, task, draft) if draft else _asked(mine, task, model, job)
+        if drop:
+            from authoring.reviser import store
+
+            found = found.with_dropped(drop)
+            store(mine.workspace, found)
+        _told(mine, found, as_json=as_json and not propose)
+        if propose:
+            from authoring.reviser import send
+
+            found = send(mine, found)
+            if as_json:
+                print_json(_as_json(found))
+            else:
+                typer.echo(f"Up for decision: {', '.join(found.put_up)}.")
+            return
+    if not found.kept or (found.gate and found.gate.new):
+        raise typer.Exit(1)
+
+
+def _preview(mine: Desk, task: str, model: str | None, *, as_json: bool) -> None:
+    from authoring.reviser import preview
+
+    found = preview(mine, task, model)
+    sent = found.sent
+    if as_json:
+        print_json({"model": found.model, "cost": found.cost, "tokens": sent.tokens, **sent.model_dump(mode="json")})
+        return
+    cost = "its cost is unknown" if found.cost is None else f"about ${found.cost:.2f} to read it once"
+    typer.echo(
+        f"{found.model} would be sent {sent.findings} findings, {len(sent.files)} files, "
+        f"{len(sent.resources)} resources whole and {sent.listed} in a line: about {sent.tokens:,} tokens, {cost}."
+    )
+
+
+def _at_hand(mine: Desk, task: str, id: str) -> Draft:
+    from authoring.reviser import find
+
+    found = find(mine.workspace, id)
+    if found.task != task:
+        raise UsageError(f"this draft is of {found.task}.", where=id)
+    return found
+
+
+def _asked(mine: Desk, task: str, model: str | None, job: str) -> Draft:
+    from authoring.reviser import revise as ask
+
+    progress = _progress(mine, job)
+    progress.begin(f"Revise {task}")
+    try:
+        found = ask(mine, task, model=model, job=job, tell=progress.note)
+    except WorkbenchError as fault:
+        progress.fail(str(fault))
+        raise
+    except KeyboardInterrupt:
+        progress.fail("stopped; what was asked and answered so far is kept, no draft was made")
+        typer.echo("Stopped; no draft was made.", err=True)
+        raise typer.Exit(1) from None
+    progress.end(f"Draft {found.id}: {len(found.edits)} edits")
+    return found
+
+
+def _progress(mine: Desk, job: str) -> Progress:
+    from tasks.progress import to_job, to_shell
+
+    # SIGTERM, which is how a page stops a job, ends it as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return to_job(mine.workspace.jobs / job) if job else to_shell()
+
+
+def _told(mine: Desk, draft: Draft, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_as_json(draft))
+        return
+    typer.echo(f"Draft {draft.id} for {draft.task}, by {draft.asked} (answered as {draft.answered})")
+    cost = "unknown" if draft.usage.cost is None else f"${draft.usage.cost:.4f}"
+    typer.echo(f"  cost {cost}, {draft.repairs} repairs, prompt {draft.sent.prompt} {draft.sent.prompt_hash[:12]}")
+    for left in draft.left_open:
+        typer.echo(f"  OPEN    finding {left.finding[:12]}: {left.reason}")
+    weak = _weakened(mine, draft)
+    for number, one in enumerate(draft.edits, 1):
+        from authoring.edits import unit_of
+
+        state = "dropped" if one.dropped else "changed" if one.changed else "holds"
+        findings = ", ".join(id[:12] for id in one.edit.findings)
+        typer.echo(f"  {number:>3}  {state:<8} {unit_of(one.edit.edit)}  for {findings}: {one.edit.rationale}")
+        if number in weak:
+            typer.echo(f"       WEAKENS A SAFETY CHECKPOINT: {'; '.join(weak[number])}")
+    for out in draft.left_out:
+        typer.echo(f"  LEFT OUT {out.unit}: {out.why}{': ' + out.message if out.message else ''}")
+    if draft.gate:
+        typer.echo(f"  gate: {'passed' if draft.gate.passed else 'failed'}")
+        for line in draft.gate.new:
+            typer.echo(f"    with these edits: {line}")
+
+
+def _weakened(mine: Desk, draft: Draft) -> dict[int, tuple[str, ...]]:
+    """{number of the edit: what of a safety checkpoint becomes weaker}, where the draft still stands."""
+    from authoring.reviser import weakening
+
+    return weakening(mine, draft)
+
+
+def _as_json(draft: Draft) -> dict[str, Any]:
+    import json
+
+    from authoring.revising.drafts import dump
+
+    table: dict[str, Any] = json.loads(dump(draft))
+    return table
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("revise")(revise)
