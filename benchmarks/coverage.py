@@ -128,7 +128,7 @@ def paired(
         values = [float(gap) for gap in row]
         interval = difference_interval(values)
         hits += interval.low <= first - second <= interval.high
-        significant += sign_flip_p(values, draws=1000) < 0.05
+        significant += sign_flip_p(values) < 0.05
     return hits / draws, significant / draws
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graders.planned import PlannedSource
+from graders.planned import PlannedSource, folder_state
 from graders.report import TrialRow, settings_of_plan, task_loader, trial_row
 from graders.score import SEVERE, deciding_verdicts
 from graders.version import VERSION
@@ -91,17 +92,20 @@ def _of_batch(batch: Batch, source: TaskSource, cache: Path | None) -> list[Tria
     kept = _kept(place)
     fresh: dict[str, Any] = {}
     found, changed = [], False
+    states: dict[str, str] = {}
     for trial in batch.trials():
-        task = load(trial.key.task)
+        id = trial.key.task
+        if id not in states:
+            states[id] = folder_state(source, id) or _digests(load(id))
         settings = planned.get((trial.key.task, trial.key.agent), "")
         name = str(trial.path.relative_to(batch.path))
-        mark = _mark(trial, task, settings)
+        mark = _mark(trial, states[id], settings)
         held = kept.get(name)
         if held is not None and held[0] == mark:
             fresh[name] = held
             found.append(_unpacked(held[1]))
             continue
-        fact = _fact(batch, trial, task, settings)
+        fact = _fact(batch, trial, load(id), settings)
         found.append(fact)
         changed = True
         if fact.row.outcome is not Outcome.running:
@@ -173,21 +177,24 @@ def _checkpoint_facts(task: Task | str, verdicts: Sequence[Verdict]) -> Iterable
 # ---- the cache ------------------------------------------------------------------------------------------------------
 
 
-def _mark(trial: StoredTrial, task: Task | str, settings: str) -> str:
-    """Changes with whatever the trial's fact depends on."""
-    parts: list[object] = [_SHAPE, VERSION, settings]
+def _digests(task: Task | str) -> str:
+    """Changes with what a fact takes from a task."""
+    if isinstance(task, str):
+        return task
+    context = task.meta.context
+    return repr((task.agent_digest, task.grade_digest, task.meta.specialty, task.meta.workflow, context))
+
+
+def _mark(trial: StoredTrial, task: str, settings: str) -> str:
+    """Changes with whatever the trial's fact depends on; `task` with its task."""
+    parts: list[object] = [_SHAPE, VERSION, settings, task]
     for name in ("outcome.json", "verdicts.jsonl"):
         try:
-            state = (trial.path / name).stat()
+            state = os.stat(os.path.join(trial.path, name))  # noqa: PTH116, PTH118 (twice for each of thousands)
         except OSError:
             parts.append(None)
         else:
             parts.append((state.st_mtime_ns, state.st_size, state.st_ino))
-    parts += (
-        [task]
-        if isinstance(task, str)
-        else [task.agent_digest, task.grade_digest, task.meta.specialty, task.meta.workflow]
-    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 

@@ -99,8 +99,11 @@ def test_drawn_signs_agree_with_the_exact_ones_and_with_the_seed() -> None:
     gaps = [1.0] * 14 + [-1.0] * 6
     # P(|Binomial(20, 1/2) - 10| >= 4), counted.
     exact = 2 * sum(math.comb(20, j) for j in range(14, 21)) / 2**20
-    assert sign_flip_p(gaps, seed=1) == pytest.approx(exact, abs=0.01)
-    assert sign_flip_p(gaps, seed=1) == sign_flip_p(gaps, seed=1)
+    assert sign_flip_p(gaps) == pytest.approx(exact, rel=1e-9)
+    uneven = [gap * (1 + n / 1e6) for n, gap in enumerate(gaps)]  # on no grid: drawn
+    assert sign_flip_p(uneven, seed=1) == pytest.approx(exact, abs=0.02)
+    assert sign_flip_p(uneven, seed=1) == sign_flip_p(uneven, seed=1)
+    assert sign_flip_p(uneven, seed=1) != sign_flip_p(uneven, seed=2)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=60))
