@@ -8,6 +8,7 @@ from graders.words import plain_words
 from review_ui import chart_sections, checkpoints, frame, prose, theme
 from review_ui.chartview import ChartView
 from review_ui.markup import Markup, tag
+from review_ui.reviewing.sitting import solve_first
 from tasks.declarations import Checkpoint
 from tasks.package import Task
 
@@ -138,8 +139,13 @@ def page() -> None:
     task = frame.task(frame.asked("id"))
     st.page_link(frame.path("home.py"), label="All tasks", icon=":material/arrow_back:")
     header(task)
+    hidden = solve_first(task.id)
+    if hidden:
+        frame.show(
+            frame.notice("Solve it first.", "How it is graded opens on the Review page, once your own plan is locked.")
+        )
     chosen = st.segmented_control(
-        "What to show", [CHART, CHECKPOINTS, RECORD, PLANS], default=CHART, required=True, key="view",
+        "What to show", [CHART, RECORD] if hidden else [CHART, CHECKPOINTS, RECORD, PLANS], default=CHART, required=True, key="view",
         bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
     if chosen == CHECKPOINTS:

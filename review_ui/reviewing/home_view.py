@@ -95,9 +95,7 @@ def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Pe
     day = "today" if at.date() == datetime.now().astimezone().date() else f"{at:%-d %b}"
     about = f" of about {one.listed.minutes}" if one.listed.minutes else ""
     where = f"You were at “{item_words(last.item)}”. " if last else ""
-    with st.container(
-        border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", key="carry-on"
-    ):
+    with st.container(border=True, horizontal=True, wrap=False, vertical_alignment="center", key="carry-on"):
         frame.show(
             tag(
                 "div",
@@ -180,7 +178,8 @@ def table(rows: list[Work], now: datetime) -> None:
     with st.container(horizontal=True, wrap=False, vertical_alignment="center", key="rowhead-work"):
         names = ("Task", "Stage", "Round", "Findings", "Veto", "Reviewers in", "Age")
         frame.show(tag("div", *[tag("span", name) for name in names], cls="work-row heading"))
-        st.container(width=110)
+        with st.container(width=110):
+            frame.show(tag("span", "", cls="nowrap"))
     for one in rows[:100]:
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-work-{one.task_id}"):
             frame.show(cells(one, now))
