@@ -188,6 +188,7 @@ class _Loop:
         self.turns = 0
         self.calls = 0
         self.truncated = 0
+        self.uncounted = 0
         self.usage = Usage(cost=0.0)
         self.waited = 0.0
         self.models: list[str] = []
@@ -245,6 +246,8 @@ class _Loop:
         flags = []
         if self.calls == 0 and self.turns and outcome in {Outcome.finished, *_LIMITS}:
             flags.append("no tool calls")
+        if self.uncounted:
+            flags.append(f"{self.uncounted} turns without reported tokens")
         if self.truncated:
             flags.append(f"{self.truncated} truncated turns")
         return tuple(flags)
@@ -271,6 +274,7 @@ class _Loop:
         turn = recorded or self._asked()
         self.turns += 1
         self.usage = add(self.usage, turn.usage)
+        self.uncounted += (turn.sent or {}).get("usage") == "not reported"
         if turn.model and turn.model not in self.models:
             self.models.append(turn.model)
         if recorded:
@@ -365,6 +369,8 @@ class _Loop:
         turns = self.limits.turns if self.limits.turns is not None else MAX_TURNS
         if self.turns >= turns:
             raise _Ended(Outcome.turn_limit, f"{turns} turns are used up")
+        if self.limits.tokens is not None and self.uncounted:
+            raise _Ended(Outcome.config_error, f"a token limit is set, and {self.model.name} reports no tokens")
         used = total_tokens(self.usage)
         if self.limits.tokens is not None and used >= self.limits.tokens:
             raise _Ended(Outcome.token_limit, f"{used} tokens are used, {self.limits.tokens} were allowed")

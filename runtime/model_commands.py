@@ -11,6 +11,7 @@ from tasks.errors import UsageError, WorkbenchError
 
 models_app = typer.Typer(no_args_is_help=True, help="The models of workbench.toml.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+Job = Annotated[str, typer.Option("--job", help="Tell progress to this job's folder.", hidden=True)]
 
 
 @models_app.command("list")
@@ -46,21 +47,28 @@ def check_model(
     name: Annotated[str, typer.Argument(help="provider/name, as in workbench.toml.")],
     data_class: Annotated[str, typer.Option(help="Of the tasks that it is for: open, dua or phi.")] = "open",
     as_json: AsJson = False,
+    job: Job = "",
 ) -> None:
     """Ask a model for one tool call and say in words what is wrong, and what to do. Exit 1 where it cannot be used."""
     from typing import get_args
 
     from runtime.models import check, in_words
+    from tasks.progress import to_job
     from tasks.taxonomy import DataClass
     from tasks.workspace import Workspace
 
+    progress = to_job(Workspace.find().jobs / job) if job else None
     try:
         wanted: list[DataClass] = [known for known in get_args(DataClass) if known == data_class]
         if not wanted:
             raise UsageError(f"There is no data class {data_class!r}.", remedy="Choose open, dua or phi.")
         done = check(Workspace.find(), name, data_class=wanted[0])
     except WorkbenchError as fault:
+        if progress is not None:
+            progress.fail(str(fault))
         typer.echo(str(fault), err=True)
         raise typer.Exit(fault.exit_code) from None
+    if progress is not None:
+        progress.end(f"check {name}")
     typer.echo(json.dumps(done.model_dump(mode="json") | {"works": done.works}) if as_json else in_words(done))
     raise typer.Exit(0 if done.works else 1)

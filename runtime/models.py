@@ -178,10 +178,10 @@ def _digest(told: ModelSettings) -> str:
 _TOOL = ToolSpec(
     "laboratory_code",
     "Give the name of a laboratory test by its LOINC code. The code is written as digits, a hyphen and one digit, for "
-    "example 718-7 for the haemoglobin concentration of blood, 2160-0 for the creatinine of serum or plasma, 4548-4 for "
-    "glycated haemoglobin, and 6301-6 for the international normalised ratio. The answer is one JSON object with the "
-    "code and the long common name of the test. Give exactly one code a call; ask again for a further one. Codes of "
-    "other systems, of SNOMED CT or CPT for instance, are answered with an error, as are names in place of a code.",
+    "example 718-7 for the haemoglobin concentration of blood, 2160-0 for the creatinine of serum or plasma, 4548-4 "
+    "for glycated haemoglobin, and 6301-6 for the international normalised ratio. The answer is one JSON object with "
+    "the code and the long common name of the test. Give exactly one code a call; ask again for a further one. Codes "
+    "of other systems, of SNOMED CT or CPT for instance, are answered with an error, as are names in place of a code.",
     {
         "type": "object",
         "properties": {"code": {"type": "string", "description": "a LOINC code, such as 718-7"}},

@@ -349,3 +349,14 @@ def test_a_conversation_that_is_not_paired_is_never_sent(tail: Sequence[Any]) ->
 
 def test_a_paired_conversation_passes() -> None:
     check_pairing((*_START, _ASKED, _results("x-0", "x-1"), ModelMessage(turn()), UserMessage("more")))
+
+
+def test_a_token_limit_on_a_model_that_reports_none_is_a_fault_of_the_settings(box: Toolbox) -> None:
+    from dataclasses import replace
+
+    uncounted = [replace(turn([read(n)], prefix=f"t{n}"), sent={"usage": "not reported"}) for n in range(3)]
+    limited = play(Scripted(uncounted), box, Recorder(), limits=Limits(tokens=100))
+    assert (limited.outcome, limited.turns) == (Outcome.config_error, 1)
+    assert "reports no tokens" in limited.detail
+    free = play(Scripted(uncounted), box, Recorder())
+    assert (free.outcome, free.flags) == (Outcome.finished, ("3 turns without reported tokens",))

@@ -328,7 +328,11 @@ def test_a_trial_killed_in_the_middle_leaves_readable_files_and_is_run_again(she
     code, out, err = shell.run("resume", "b")
     assert code == 0, err
     assert [trial.key.attempt for trial in shell.batch.attempts()] == [1, 2]
-    assert shell.batch.trials()[0].state is Outcome.finished
+    resumed = shell.batch.trials()[0]
+    assert resumed.outcome is not None
+    assert (resumed.outcome.outcome, resumed.outcome.continues) == (Outcome.finished, 1)
+    assert resumed.calls()[: len(killed.calls())] == killed.calls()
+    assert resumed.writes()[: len(killed.writes())] == killed.writes()
     assert (killed.path / "trajectory.jsonl").read_bytes() == before
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from providers.base import Turn, check_pairing
-from providers.wire import KEY, Reply, Script, Tokens, ToolUse, WireServer
+from providers.wire import KEY, Fault, Faulty, PlanScript, Reply, Script, Tokens, ToolUse, WireServer
 from runtime.resume import CONTINUED, CannotContinue, earlier
 from runtime.trial import Settings, run_trial
 from tasks.manifest import Limits
 from tasks.package import Task
-from tasks.stored import StoredTrial, TrialWriter
+from tasks.stored import Batch, StoredTrial, TrialWriter
 from tasks.trials import Event, Outcome, TrialKey, TrialOutcome
 from tasks.workspace import Workspace
 from tests.runtime.conftest import PATIENT, PRACTITIONER, Scripted
@@ -349,3 +354,64 @@ def test_a_trial_that_is_over_is_over(tiny_task: Task, tmp_path: Path, state: Ou
     (first.path / "outcome.json").write_text(TrialOutcome.model_validate_json(json.dumps(outcome)).model_dump_json())
     with pytest.raises(CannotContinue, match="it ended as"):
         earlier(first, tiny_task, profile="paper", backend="embedded", prompt_sha256="")
+
+
+# ---- real processes, really killed -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("face", ["anthropic", pytest.param("openai", marks=pytest.mark.soak)], indirect=True)
+def test_killed_again_and_again_over_the_wire_a_trial_still_comes_to_its_end(
+    tiny_package: Path, tiny_task: Task, tmp_path: Path, face: str, wire: WireServer
+) -> None:
+    """SIGKILL to scheduler and slot at whatever point they are, mid-stream too: every answer takes its time."""
+    slow = Fault(kind="slow", delay=0.02, times=99)
+    script = PlanScript.of(tiny_task.plans["apixaban"])
+    before, wire.players["scripted"] = wire.players["scripted"], Faulty(script, rate=0.9, faults=[slow])
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    batch = Batch(Workspace.find().runs / "b")
+    try:
+        for asked in (2, 4, 7):
+            with _command(["run", str(tiny_package), "--agent", f"{face}/scripted", "--batch", "b"], env) as process:
+                _until(lambda wanted=asked: len({one.turn for one in wire.heard}) >= wanted)
+                slots = _slots(process.pid)
+                process.kill()
+                for slot in slots:
+                    os.kill(slot, signal.SIGKILL)
+            _until(lambda: not any(trial.alive for trial in batch.attempts()))
+        with _command(["resume", "b"], env) as process:
+            assert process.wait(120) == 0
+    finally:
+        wire.players["scripted"] = before
+    assert len(batch.attempts()) == 4
+    (trial,) = batch.trials()
+    assert trial.outcome is not None
+    assert (trial.outcome.outcome, trial.outcome.turns, trial.outcome.calls) == (Outcome.finished, 9, 8)
+    assert trial.outcome.continues == 3
+    assert [write.call for write in trial.writes()] == [5, 6, 7]
+    oracle = _key("x").model_copy(update={"agent": "oracle"})
+    run_trial(tiny_task, oracle, tmp_path / "oracle")
+    wanted = StoredTrial.of(tmp_path / "oracle", oracle)
+    assert [v.result for v in trial.verdicts()] == [v.result for v in wanted.verdicts()]
+    assert trial.damage() == []
+
+
+def _command(arguments: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "runtime", *arguments], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def _slots(pid: int) -> list[int]:
+    """The children of a process."""
+    return [int(child) for thread in Path(f"/proc/{pid}/task").iterdir()
+            for child in (thread / "children").read_text().split()]  # fmt: skip
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    """Wait for what another process does, two minutes at most."""
+    pause = threading.Event()
+    for _ in range(12_000):
+        if condition():
+            return
+        pause.wait(0.01)
+    pytest.fail("it did not come to that in two minutes")
