@@ -115,7 +115,7 @@ def area(
     """Draw the field. `quiet`: the label is for screen readers only. `start`: the text where there is no draft yet.
 
     What it holds is in `book.all()` afterwards. It is no fragment of its own on purpose: Streamlit sends the field's
-    flush and the click that caused it as one batch, and a batch that names a fragment runs only that, without the click.
+    flush and the click that caused it as one batch, and a batch that names a fragment runs that one, not the click.
     """
     key = book.key(item)
     settle(book, item)

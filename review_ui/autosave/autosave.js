@@ -35,13 +35,13 @@ class Field {
     this.area.id = id;
     this.area.className = "wb-area";
     this.area.spellcheck = true;
-    this.foot = document.createElement("div");
-    this.foot.className = "wb-foot";
+    this.head = document.createElement("div");
+    this.head.className = "wb-head";
     this.state = document.createElement("span");
     this.state.className = "wb-state";
     this.state.setAttribute("role", "status");
-    this.foot.append(this.state);
-    host.append(this.label, this.area, this.foot);
+    this.head.append(this.label, this.state);
+    host.append(this.head, this.area);
     this.area.value = data.text;
     this.area.addEventListener("input", () => this.typed());
     this.area.addEventListener("blur", () => this.flush());

@@ -58,7 +58,7 @@ def example() -> Markup:
         tag("p", "Invented: a 74-year-old with new atrial fibrillation, weight 58 kg. The consultant is asked for an "
             "anticoagulant and its dose. Three faults were put in on purpose."),
         tag("p", tag("span", "Own plan: ", cls="b"), "apixaban, full or reduced dose by age, weight and creatinine: "
-            "two of three reduce it. Must not: a second anticoagulant, an NSAID. Follow-up: creatinine in three months."),
+            "two of three reduce it. Must not: a second anticoagulant, an NSAID. Follow-up: creatinine in 3 months."),
         join(rows),
         tag("p", "What was right: I rated the checkpoint on the must-not list essential although I had not thought "
             "of the NSAID myself. The plan stays as it was locked; I added a correction, and both are read.", cls="sm"),

@@ -144,8 +144,9 @@ def page() -> None:
         frame.show(
             frame.notice("Solve it first.", "How it is graded opens on the Review page, once your own plan is locked.")
         )
+    views = [CHART, RECORD] if hidden else [CHART, CHECKPOINTS, RECORD, PLANS]
     chosen = st.segmented_control(
-        "What to show", [CHART, RECORD] if hidden else [CHART, CHECKPOINTS, RECORD, PLANS], default=CHART, required=True, key="view",
+        "What to show", views, default=CHART, required=True, key="view",
         bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
     if chosen == CHECKPOINTS:

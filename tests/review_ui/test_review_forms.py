@@ -1,0 +1,244 @@
+"""What the review pages decide without a page: what is missing, what a draft becomes, what a change looks like."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authoring.diffs import file_diff
+from authoring.edits import Package, TextEdit
+from review_ui.reviewing import changes, examples, forms, handmade, quoting
+from review_ui.reviewing.forms import ReviewForm
+from tasks.errors import UsageError
+from tasks.fhir.resources import dump_json, parse_json
+from tasks.package import FolderSource, Task
+from tasks.review.checklist import checklist
+from tasks.review.events import ChangeRef, ReviewSubmitted, TextAnchor
+
+COMPLETE = {
+    **{f"verdict.{one.id}": "acceptable" for one in checklist().dimensions},
+    "rating.cp1": "essential",
+    "rating.cp2": "optional",
+    "confidence": "sure",
+}
+
+
+def form(drafts: dict[str, str], examples: dict[str, tuple[str, ...]] | None = None) -> ReviewForm:
+    return ReviewForm(checklist(), ("cp1", "cp2"), examples or {}, drafts)
+
+
+def test_locking_names_each_field_that_is_empty() -> None:
+    drafts = {f"plan.{key}": "said" for key, _, _ in forms.PLAN}
+    assert forms.plan_missing(drafts) == ["how sure"]
+    assert forms.plan_missing({**drafts, "plan.must_not": "  ", "plan.confidence": "sure"}) == ["must not be done"]
+    assert forms.plan_missing({**drafts, "plan.confidence": "sure"}) == []
+
+
+def test_a_complete_review_lacks_nothing_and_is_one_event() -> None:
+    made = form(COMPLETE)
+    assert made.missing == ()
+    event = ReviewSubmitted.model_validate(
+        {"submission": "s", "task": "t-1", "actor": "a", "role": "reviewer", "at": "2026-01-01T00:00:00Z", "round": 1,
+         "package": "0" * 64, "checklist": "x", **made.submission()}
+    )  # fmt: skip
+    assert {one.checkpoint: one.rating for one in event.ratings} == {"cp1": "essential", "cp2": "optional"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"verdict.patient_safety": ""}, "a verdict on patient safety"),
+        ({"verdict.patient_safety": "cannot judge"}, "why patient safety cannot be judged"),
+        ({"verdict.patient_safety": "unsafe"}, "a finding that says what is wrong in patient safety"),
+        ({"rating.cp2": ""}, "a rating of checkpoint 2"),
+        ({"rating.cp2": "wrong"}, "why checkpoint 2 is wrong"),
+        ({"confidence": ""}, "how sure you are overall"),
+    ],
+)
+def test_what_is_missing_is_said(change: dict[str, str], words: str) -> None:
+    assert [one.words for one in form({**COMPLETE, **change}).missing] == [words]
+
+
+def test_an_example_that_nobody_looked_at_is_not_right() -> None:
+    made = form({**COMPLETE, "tick.cp1.aa": "wrong"}, {"cp1": ("aa", "bb")})
+    assert [one.words for one in made.missing] == ["1 example orders of checkpoint 1"]
+    assert made.submission()["ticks"] == ({"checkpoint": "cp1", "example": "aa", "right": False},)
+
+
+def test_a_finding_says_what_it_needs_and_a_blocking_one_names_the_harm() -> None:
+    drafts = {"new.f.text": "Wrong dose.", "new.f.dimension": "patient_safety", "new.f.weight": "blocking",
+              "new.f.confidence": "sure"}  # fmt: skip
+    made, needs = forms.finding_of(drafts, "f")
+    assert made is None
+    assert needs == ["harm severity and likelihood (blocking)"]
+    made, needs = forms.finding_of({**drafts, "new.f.severity": "severe", "new.f.likelihood": "likely"}, "f")
+    assert made is not None
+    assert made.harm is not None
+    assert made.harm.severity == "severe"
+    assert form({"finding.f": made.model_dump_json()}).findings == (made,)
+
+
+def test_selected_words_find_their_source_across_marks_and_lines() -> None:
+    text = "# Consult\n\nThe **potassium**\nis up. Please advise.\n\n- write `/x` now"
+    assert quoting.find(text, "The potassium is up.") == (11, 35)
+    assert quoting.find(text, "advise. write /x now") is not None
+    assert quoting.find(text, "potassium was up") is None
+    made = quoting.anchored("potassium is up", text, None)
+    assert isinstance(made, TextAnchor)
+    assert text.count(made.quote) == 1
+    assert quoting.anchored("  ", text, None) is None
+
+
+# ---- edits by hand --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def task(packages: ModuleType, tmp_path: Path) -> Task:
+    packages.write(tmp_path)
+    return FolderSource(tmp_path).load("nephrology-small")
+
+
+LAB = {
+    "resourceType": "Observation", "id": "k-1", "status": "final", "valueQuantity": {"value": 5, "unit": "mmol/L"},
+    "note": [{"text": "hemolyzed"}],
+}  # fmt: skip
+
+
+def test_a_typed_value_becomes_a_tested_replace_and_nothing_else() -> None:
+    line = dump_json(LAB).encode()
+    edits = handmade.resource_edits(
+        line, "Observation/k-1", {"/valueQuantity/value": "5.60", "/note/0/text": "hemolyzed"}
+    )
+    assert [edit.model_dump()["operations"] for edit in edits] == [
+        ({"op": "test", "path": "/valueQuantity/value", "value": 5},
+         {"op": "replace", "path": "/valueQuantity/value", "value": parse_json("5.60")})
+    ]  # fmt: skip
+    after = Package({"chart/Observation.ndjson": line + b"\n"}).apply(edits[0]).read("chart/Observation.ndjson")
+    assert after == line.replace(b'"value":5,', b'"value":5.60,') + b"\n"
+
+
+@pytest.mark.parametrize(("typed", "said"), [("high", "is a number"), ("NaN", "is a number"), ("", "is a number")])
+def test_a_number_that_is_none_is_refused(typed: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        handmade.resource_edits(dump_json(LAB).encode(), "Observation/k-1", {"/valueQuantity/value": typed})
+
+
+def test_nothing_typed_is_no_edit() -> None:
+    line = dump_json(LAB).encode()
+    typed = {leaf.pointer: leaf.text for leaf in handmade.leaves(LAB)}
+    assert handmade.resource_edits(line, "Observation/k-1", typed) == ()
+
+
+@given(st.text(min_size=1, max_size=200), st.text(max_size=200))
+def test_text_in_place_gives_exactly_that_text(before: str, after: str) -> None:
+    try:
+        files = {"instruction.md": before.encode()}
+        wanted = after.encode()
+    except UnicodeEncodeError:
+        return
+    if not after or "\r" in before + after:
+        return
+    edits = handmade.text_edits(files, "instruction.md", after)
+    package = Package(files)
+    for edit in edits:
+        package = package.apply(edit)
+    assert package.read("instruction.md") == wanted
+
+
+def test_a_part_of_a_proposal_is_kept_and_read_back_with_its_decimals() -> None:
+    edits = handmade.resource_edits(dump_json(LAB).encode(), "Observation/k-1", {"/valueQuantity/value": "5.60"})
+    kept = handmade.entry(edits, ["f-1"], "Because.")
+    assert "5.60" in kept
+    again = handmade.parsed(kept)
+    assert again[0].edit == edits[0]
+    assert again[0].findings == ("f-1",)
+
+
+def test_a_checkpoint_edit_sets_only_what_changed(task: Task) -> None:
+    edits = handmade.checkpoint_edits(
+        task.files, "cp2", {"title": "Potassium checked again", "criticality": "critical"}
+    )
+    assert [edit.model_dump(include={"set", "was"}) for edit in edits] == [
+        {"set": {"criticality": "critical"}, "was": {"criticality": "required"}}
+    ]
+    assert handmade.checkpoint_edits(task.files, "cp2", {"title": "Potassium checked again"}) == ()
+
+
+# ---- decisions ------------------------------------------------------------------------------------------------------
+
+
+def ref(**more: Any) -> ChangeRef:
+    return ChangeRef(change="a" * 64, unit="instruction.md", base="b" * 64, result="c" * 64, **more)
+
+
+def test_a_drafted_decision_is_bound_to_the_bytes_that_were_seen() -> None:
+    drafts = {f"decision.{'a' * 64}": changes.kept(ref(), "approve")}
+    made = changes.drafted(ref(), drafts)
+    assert made is not None
+    assert not made.stale
+    other = ChangeRef(change="a" * 64, unit="instruction.md", base="d" * 64, result="c" * 64)
+    stale = changes.drafted(other, drafts)
+    assert stale is not None
+    assert stale.stale
+
+
+def test_a_veto_lacks_a_reason_and_the_harm_until_both_are_there() -> None:
+    made = changes.Drafted("veto", "", {})
+    assert made.lacks == ("a reason", "the harm")
+    harm = {"kind": "omission", "severity": "severe", "likelihood": "likely"}
+    assert changes.Drafted("veto", "Danger.", harm).lacks == ()
+    assert changes.Drafted("approve", "", {}).lacks == ()
+
+
+def test_damaged_drafts_are_no_decision() -> None:
+    assert changes.drafted(ref(), {f"decision.{'a' * 64}": "{"}) is None
+    assert changes.drafted(ref(), {f"decision.{'a' * 64}": json.dumps({"decision": "merge"})}) is None
+
+
+def test_a_prose_diff_shows_old_above_new_with_the_changed_words_marked() -> None:
+    old = b"First line.\nHe takes a baby aspirin daily.\nLast line.\n"
+    edit = TextEdit(path="instruction.md", find="a baby aspirin", replace="aspirin 81 mg")
+    new = Package({"instruction.md": old}).apply(edit).read("instruction.md")
+    lines = changes.prose_lines(file_diff("instruction.md", old, new))
+    assert [line.kind for line in lines] == ["same", "removed", "added", "same"]
+    removed = "".join(piece.text for piece in lines[1].pieces)
+    added = "".join(piece.text for piece in lines[2].pieces)
+    assert removed == "He takes a baby aspirin daily."
+    assert added == "He takes aspirin 81 mg daily."
+    assert any(piece.kind == "removed" and "baby" in piece.text for piece in lines[1].pieces)
+    assert all(piece.kind != "added" for piece in lines[1].pieces)
+
+
+def test_only_white_space_is_white_space() -> None:
+    assert changes.white_space_only({"instruction.md": b"a b"}, {"instruction.md": b"a  b\n"})
+    assert not changes.white_space_only({"instruction.md": b"5 mg"}, {"instruction.md": b"50 mg"})
+    assert not changes.white_space_only({}, {})
+
+
+# ---- example orders -------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_without_orders_has_no_examples_and_keys_are_by_content(task: Task) -> None:
+    assert examples.examples(task, task.checkpoints[0]) == ()
+
+
+def test_the_bundled_task_has_ten_orders_with_both_verdicts_where_orders_are_judged() -> None:
+    from tasks.package import SUITE
+
+    if not SUITE.list():
+        pytest.skip("no bundled task yet")
+    bundled = SUITE.load(SUITE.list()[0])
+    for checkpoint in bundled.checkpoints:
+        found = examples.examples(bundled, checkpoint)
+        if checkpoint.order is None or not checkpoint.must_match:
+            continue
+        assert len(found) == examples.MOST
+        assert {"pass", "fail"} <= {one.result for one in found}
+        assert len({one.key for one in found}) == len(found)
+        assert examples.examples(bundled, checkpoint) == found
