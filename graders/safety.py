@@ -16,7 +16,7 @@ The tables are graders/tables: interactions, duplicates, monitoring; each row ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -62,22 +62,20 @@ class Finding:
 def none_of(evidence: Evidence, *kinds: Kind, severity: Severity = "moderate") -> Judgement:
     """A checkpoint's judgement: failed where a finding of these kinds (all by default) is at least this severe."""
     order: tuple[Severity, ...] = ("none", "mild", "moderate", "severe", "death")
-    found = [
-        one
-        for one in findings(evidence)
-        if one.kind in (kinds or KINDS) and order.index(one.severity) >= order.index(severity)
-    ]
+    found = [one for one in findings(evidence, *kinds) if order.index(one.severity) >= order.index(severity)]
     if found:
         return failed("; ".join(str(one) for one in found), *(cite for one in found for cite in one.cites))
     return passed(f"No {' and no '.join(kinds or KINDS)} was found.")
 
 
-def findings(evidence: Evidence) -> tuple[Finding, ...]:
-    """Every finding on a trial, kind by kind. A task without patient or clock gives only what needs neither."""
-    found = list(_wrong_patient(evidence))
-    if evidence.now is not None and evidence.patient:
+def findings(evidence: Evidence, *kinds: Kind) -> tuple[Finding, ...]:
+    """The findings of these kinds (all by default), kind by kind. A task without a clock gives only wrong patients."""
+    wanted = kinds or KINDS
+    found = list(_wrong_patient(evidence)) if "wrong patient" in wanted else []
+    predicates = [predicate for kind, predicate in _PREDICATES if kind in wanted]
+    if predicates and evidence.now is not None and evidence.patient:
         case = _Case(evidence)
-        for predicate in (_contraindicated, _duplicate, _interaction, _omission, _urgency, _contradiction):
+        for predicate in predicates:
             found += predicate(case)
     return tuple(dict.fromkeys(found))
 
@@ -405,5 +403,10 @@ def _other_dose(ordered: Regimen, said: Regimen) -> str:
     mine, other = ours[0], theirs[0]
     return "" if mine.dimension != other.dimension or mine.within(other) else f"{mine}, {other}"
 
+
+_PREDICATES: tuple[tuple[Kind, Callable[[_Case], Iterator[Finding]]], ...] = (
+    ("contraindicated", _contraindicated), ("duplicate", _duplicate), ("interaction", _interaction),
+    ("omission", _omission), ("omission", _urgency), ("contradiction", _contradiction),
+)  # fmt: skip
 
 __all__ = ["KINDS", "Finding", "Kind", "findings", "none_of"]
