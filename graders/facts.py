@@ -88,30 +88,21 @@ def trial_facts(
 def _of_batch(batch: Batch, source: TaskSource, cache: Path | None) -> list[TrialFact]:
     load = task_loader(source)
     planned = settings_of_plan(batch)
-    place = _place(cache, batch) if cache else None
-    kept = _kept(place)
-    fresh: dict[str, Any] = {}
-    found, changed = [], False
+    kept = _Kept(_place(cache, batch) if cache else None)
     states: dict[str, str] = {}
+    found: list[TrialFact] = []
     for trial in batch.trials():
         id = trial.key.task
         if id not in states:
             states[id] = folder_state(source, id) or _digests(load(id))
-        settings = planned.get((trial.key.task, trial.key.agent), "")
-        name = str(trial.path.relative_to(batch.path))
+        settings = planned.get((id, trial.key.agent), "")
         mark = _mark(trial, states[id], settings)
-        held = kept.get(name)
-        if held is not None and held[0] == mark:
-            fresh[name] = held
-            found.append(_unpacked(held[1]))
-            continue
-        fact = _fact(batch, trial, load(id), settings)
+        fact = kept.get(str(trial.path), mark)
+        if fact is None:
+            fact = _fact(batch, trial, load(id), settings)
+            kept.add(str(trial.path), mark, fact)
         found.append(fact)
-        changed = True
-        if fact.row.outcome is not Outcome.running:
-            fresh[name] = [mark, _packed(fact)]
-    if place is not None and (changed or len(fresh) != len(kept)):
-        _keep(place, fresh)
+    kept.save()
     return found
 
 
@@ -187,7 +178,7 @@ def _digests(task: Task | str) -> str:
 
 def _mark(trial: StoredTrial, task: str, settings: str) -> str:
     """Changes with whatever the trial's fact depends on; `task` with its task."""
-    parts: list[object] = [_SHAPE, VERSION, settings, task]
+    parts: list[object] = [_SHAPE, VERSION, settings, task, str(trial.path)]
     for name in ("outcome.json", "verdicts.jsonl"):
         try:
             state = os.stat(os.path.join(trial.path, name))  # noqa: PTH116, PTH118 (twice for each of thousands)
@@ -202,22 +193,66 @@ def _place(cache: Path, batch: Batch) -> Path:
     return cache / "results" / f"{hashlib.sha256(str(batch.path.resolve()).encode()).hexdigest()[:32]}.json"
 
 
-def _kept(place: Path | None) -> dict[str, Any]:
-    if place is None:
-        return {}
-    try:
-        found = json.loads(place.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+#: What this process has read before: folder of a trial -> (mark, fact). A mark stands for all that a fact is made of.
+_memory: dict[str, tuple[str, TrialFact]] = {}
+_MOST = 50_000
 
 
-def _keep(place: Path, fresh: dict[str, Any]) -> None:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, json.dumps(fresh, ensure_ascii=False, separators=(",", ":")))
-    except (OSError, EnvironmentFault):
-        return  # without a cache the next report reads the trials again
+class _Kept:
+    """The facts of one batch in the cache: this process's memory first, then the file, which is read when it is needed."""
+
+    def __init__(self, place: Path | None) -> None:
+        self._place = place
+        self._file: dict[str, Any] | None = None
+        self._used: dict[str, str] = {}
+        self._changed = False
+
+    def get(self, name: str, mark: str) -> TrialFact | None:
+        """The fact under this mark; None where it has to be made."""
+        if self._place is None:
+            return None
+        held = _memory.get(name)
+        if held is None or held[0] != mark:
+            packed = self._read().get(name)
+            if packed is None or packed[0] != mark:
+                return None
+            held = (mark, _unpacked(packed[1]))
+            self._hold(name, held)
+        self._used[name] = mark
+        return held[1]
+
+    def add(self, name: str, mark: str, fact: TrialFact) -> None:
+        """Keep a fact; that of a trial that still runs is made anew each time."""
+        if self._place is None or fact.row.outcome is Outcome.running:
+            return
+        self._hold(name, (mark, fact))
+        self._used[name] = mark
+        self._changed = True
+
+    def save(self) -> None:
+        """Write the file where something was added. What cannot be written is read from the trials again next time."""
+        if self._place is None or not self._changed:
+            return
+        facts = {name: [mark, _packed(_memory[name][1])] for name, mark in self._used.items() if name in _memory}
+        try:
+            self._place.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._place, json.dumps(facts, ensure_ascii=False, separators=(",", ":")))
+        except (OSError, EnvironmentFault):
+            return
+
+    def _hold(self, name: str, held: tuple[str, TrialFact]) -> None:
+        if len(_memory) > _MOST:
+            _memory.clear()
+        _memory[name] = held
+
+    def _read(self) -> dict[str, Any]:
+        if self._file is None:
+            try:
+                found = json.loads(self._place.read_bytes()) if self._place else {}
+            except (OSError, ValueError):
+                found = {}
+            self._file = found if isinstance(found, dict) else {}
+        return self._file
 
 
 def _packed(fact: TrialFact) -> list[Any]:

@@ -472,12 +472,16 @@ class Batch:
     def attempts(self) -> list[StoredTrial]:
         """Every attempt on the disk, by task, agent, run, attempt."""
         found = []
-        for path in self.path.glob("trials/*/*/*/attempt-*"):
-            task, agent, run, attempt = path.parts[-4:]
-            number = _ATTEMPT.match(attempt)
-            if number and run.isdecimal() and int(run) > 0 and path.is_dir():
-                key = TrialKey(task=task, agent=agent.replace("__", "/"), run=int(run), attempt=int(number[1]))
-                found.append(StoredTrial(path, key))
+        for task, tasks in _folders(self.path / "trials"):
+            for agent, agents in _folders(tasks):
+                for run, runs in _folders(agents):
+                    for attempt, path in _folders(runs):
+                        number = _ATTEMPT.match(attempt)
+                        if number and run.isdecimal() and int(run) > 0:
+                            key = TrialKey(
+                                task=task, agent=agent.replace("__", "/"), run=int(run), attempt=int(number[1])
+                            )
+                            found.append(StoredTrial(path, key))
         return sorted(found, key=lambda trial: (trial.key.task, trial.key.agent, trial.key.run, trial.key.attempt))
 
     def trials(self) -> list[StoredTrial]:
@@ -494,6 +498,18 @@ class Batch:
     def damage(self) -> list[Fault]:
         """What readers left out, in the plan and in every attempt."""
         return [*self._plan()[1], *(fault for trial in self.attempts() for fault in trial.damage())]
+
+
+def _folders(folder: Path) -> list[tuple[str, Path]]:
+    """(name, path) of the folders in a folder, none where it is not there. Names with a leading dot are left out.
+
+    By scandir: a batch has thousands of trials, and a glob asks the system about each of them several times.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return [(one.name, folder / one.name) for one in entries if one.name[0] != "." and one.is_dir()]
+    except OSError:
+        return []
 
 
 def batches(runs: Path) -> list[Batch]:

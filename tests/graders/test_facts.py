@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from graders import frames, report_files, report_page
+from graders import facts, frames, report_files, report_page
 from graders.facts import Set, comparable, trial_facts
 from graders.report import trial_rows
 from tasks.errors import UsageError
@@ -60,8 +60,11 @@ def test_facts_count_as_rows_do(runs: Path, source: FolderSource, tmp_path: Path
     rows = trial_rows(batch, source)
     assert [fact.row for fact in trial_facts(batch, source)] == rows
     cold = trial_facts(batch, source, cache=tmp_path / "cache")
-    warm = trial_facts(batch, source, cache=tmp_path / "cache")
-    assert cold == warm == trial_facts(batch, source)
+    from_memory = trial_facts(batch, source, cache=tmp_path / "cache")
+    facts._memory.clear()
+    from_the_file = trial_facts(batch, source, cache=tmp_path / "cache")
+    assert cold == from_memory == from_the_file == trial_facts(batch, source)
+    assert sum(name.startswith(str(runs)) for name in facts._memory) == 7
 
 
 def test_the_cache_sees_a_new_verdict_a_new_attempt_and_its_own_damage(
@@ -78,6 +81,7 @@ def test_the_cache_sees_a_new_verdict_a_new_attempt_and_its_own_damage(
     assert trial_facts(batch, source, cache=cache)[3].row.attempt == 2
     (kept,) = (cache / "results").iterdir()
     kept.write_text("{", "utf-8")
+    facts._memory.clear()
     assert trial_facts(batch, source, cache=cache) == trial_facts(batch, source)
 
 
