@@ -61,7 +61,9 @@ class Releasing(Seat):
             return [
                 event(
                     ev.GateRan, stamp, package=result.package, gate=result.version, passed=result.passed,
-                    failures=result.failures,
+                    failures=result.failures, mutants=len(result.mutants), variants=len(result.variants),
+                    survivors=tuple(one.name for one in result.survivors),
+                    broken_variants=tuple(one.name for one in result.broken_variants),
                 )
             ], {}  # fmt: skip
 

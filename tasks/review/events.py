@@ -268,6 +268,10 @@ class GateRan(Base):
     gate: str = Field(description="version of the gate")
     passed: bool
     failures: tuple[str, ...] = ()
+    mutants: int = Field(default=0, ge=0, description="plans made wrong in one thing that were tried")
+    survivors: tuple[str, ...] = Field(default=(), description="those that no checkpoint caught")
+    variants: int = Field(default=0, ge=0, description="plans changed in what does not matter that were tried")
+    broken_variants: tuple[str, ...] = Field(default=(), description="those that a checkpoint failed")
 
 
 class Decided(Base):
