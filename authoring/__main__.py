@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from authoring.commands import changes, gate, judgement, revise, rounds, standing
+from authoring.commands import changes, demo, gate, judgement, revise, rounds, standing
 from tasks.errors import WorkbenchError
 
 app = typer.Typer(
@@ -70,7 +70,7 @@ def _show(what: str, counter: Counter[str]) -> None:
             typer.echo(f"  {count:>6}  {key}")
 
 
-for commands in (rounds, judgement, revise, changes, gate, standing):
+for commands in (rounds, judgement, revise, changes, gate, standing, demo):
     commands.register(app)
 
 

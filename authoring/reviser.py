@@ -13,7 +13,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from authoring.applying import Gate
 from authoring.revising.answer import RevisionAnswer, read_answer
@@ -33,12 +33,13 @@ from authoring.revising.drafts import (
 )
 from authoring.revising.request import Request, Sent, request
 from authoring.seat import Snapshot
-from providers.chat import REPAIRS, Chat, chat
+from providers.chat import REPAIRS, Chat, NoAnswer, chat
 from providers.exchange import EXCHANGE
 from tasks.errors import SettingsError, UsageError
 from tasks.review import events as ev
 from tasks.review.permissions import refuse_unverified, require
 from tasks.settings import ModelSettings
+from tasks.trials import Usage
 
 if TYPE_CHECKING:
     from authoring.desk import Desk
@@ -102,29 +103,45 @@ def revise(
     made = model_chat or chat(name, settings, data_class=at.meta.data_class, slots=desk.workspace.cache / "slots")
     sent = asked.sent
     tell(
-        f"Asking {name}: {sent.findings} findings, {len(sent.resources)} resources whole, {sent.listed} in a line, "
-        f"about {sent.tokens:,} tokens"
+        f"Asking {name}. Sent: findings {sent.findings}, resources whole {len(sent.resources)}, in a line "
+        f"{sent.listed}; about {sent.tokens:,} tokens"
     )
     try:
         folder = desk.workspace.jobs / id
         folder.mkdir(parents=True, exist_ok=True)
         made.keep_exchange(folder / EXCHANGE)
-        answer = made.answer(asked.messages, RevisionAnswer, check=working.check, read=read_answer)
+        try:
+            answer = made.answer(asked.messages, RevisionAnswer, check=working.check, read=read_answer)
+            took = _Took(answer.model, answer.usage, answer.repairs)
+        except NoAnswer as none:
+            # What held of an earlier answer is not lost because a later one was worse.
+            if not working.holds_anything:
+                raise
+            took = _Took(name, none.usage or Usage(), REPAIRS)
+            tell(f"{none.what}; what held of an earlier answer is kept")
     finally:
         if model_chat is None:
             made.close()
     tried = working.tried
     draft = Draft(
         id=id, proposal=ev.new_id(), task=task, title=at.meta.title, package=ev.package_hash(at.files),
-        person=desk.actor.id, at=desk.now(), asked=name, answered=answer.model, usage=answer.usage,
-        repairs=answer.repairs, sent=sent, edits=tuple(DraftEdit(given=one) for _, one in tried.kept),
+        person=desk.actor.id, at=desk.now(), asked=name, answered=took.model, usage=took.usage,
+        repairs=took.repairs, sent=sent, edits=tuple(DraftEdit(given=one) for _, one in tried.kept),
         unaddressed=tried.unaddressed,
         left_out=tuple(LeftOut(unit=one.unit, why=one.why, message=one.message) for one in tried.fallen),
         gate=working.gate_on(tried) if tried.kept else None,
     )  # fmt: skip
     store(desk.workspace, draft)
-    tell(f"{len(draft.edits)} edits, {len(draft.unaddressed)} findings left open, {len(draft.left_out)} left out")
+    tell(f"Edits: {len(draft.edits)}; findings left open: {len(draft.unaddressed)}; left out: {len(draft.left_out)}")
     return draft
+
+
+class _Took(NamedTuple):
+    """What the answer took: the model as answered, its use, the repairs."""
+
+    model: str
+    usage: Usage
+    repairs: int
 
 
 class _Working:
@@ -137,12 +154,17 @@ class _Working:
         self._gated: dict[str, DraftGate] = {}
         self.tried: Tried
 
+    @property
+    def holds_anything(self) -> bool:
+        """Whether an answer so far has an edit that holds."""
+        return self._turn > 0 and bool(self.tried.kept)
+
     def check(self, answer: RevisionAnswer) -> str | None:
         """What is wrong with the answer, for the model; None where it is taken as it is."""
         self.tried = tried = self._bench.try_(answer)
         self._turn += 1
-        said = f"Answer {self._turn}: {len(tried.kept)} edits hold"
-        self._tell(f"{said}, {len(tried.wrong)} do not" if tried.wrong else said)
+        said = f"Answer {self._turn}: {len(tried.kept)} of {len(answer.edits)} edits hold"
+        self._tell(f"{said}, {len(tried.wrong)} to be mended" if tried.wrong else said)
         if self._turn > REPAIRS:
             return None
         if not tried.holds:
