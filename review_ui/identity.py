@@ -126,7 +126,7 @@ def chooser() -> None:
         return
     everybody = {one.id: f"{one.name} · {role_words(one)}" for one in people()}
     label = "Change who I am" if who.person else "Say who you are"
-    with st.popover(label, icon=":material/switch_account:", key="who"):
+    with st.popover(label, icon=":material/switch_account:", key=f"who-{who.id}"):
         for id, words in everybody.items():
             st.button(
                 words, key=f"be-{id}", on_click=choose, args=(id,), type="tertiary",

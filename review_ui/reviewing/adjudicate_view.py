@@ -7,7 +7,7 @@ import streamlit as st
 from review_ui import frame, theme
 from review_ui.autosave import area, settle
 from review_ui.markup import join, tag
-from review_ui.reviewing import changes, decide_view
+from review_ui.reviewing import change_card, changes, decide_view
 from review_ui.reviewing.checklist_view import titles
 from review_ui.reviewing.sitting import Sitting, minted, used
 from tasks.errors import WorkbenchError
@@ -42,13 +42,13 @@ def settle_split(at: Sitting, one: ChangeState) -> None:
     id = one.ref.change
     what, _ = changes.place_words(one.ref.unit, titles(at.task))
     frame.show(theme.section(f"Split: {what}", f"round {one.round}"))
-    view = decide_view.view_of(at, one)
+    view = change_card.view_of(at, one)
     found = changes.findings(at.state, one.ref, at.me)
-    frame.show(decide_view.finding_card(at, found))
+    frame.show(change_card.finding_card(at, found))
     if not isinstance(view, str):
-        frame.show(decide_view.change_card(at, one, view))
+        frame.show(change_card.change_card(at, one, view))
         if one.ref.unit.startswith(("checkpoints.", "examples/")):
-            decide_view.effect_of(at, one, view)
+            change_card.effect_of(at, one, view)
     said = [
         tag("div", tag("span", f"{at.name(person)}: ", cls="b"), decision.decision,
             tag("span", f" “{decision.reason}”") if decision.reason else None)

@@ -17,7 +17,7 @@ from tasks.errors import WorkbenchError
 from tasks.review import events as ev
 from tasks.review.events import dump_events
 from tasks.review.permissions import Action, allowed, covers
-from tasks.review.signoff import Requirement
+from tasks.review.signoff import Requirement, requirements
 
 STATEMENT = "I have reviewed this task as it stands and hold it to be clinically right and safe to use."
 ICONS = {
@@ -50,13 +50,22 @@ def draw(at: Sitting) -> None:
     """Draw the page's parts."""
     left, right = st.columns([1.25, 1], gap="large")
     with left:
-        needed = at.desk.requirements(at.at.task_id)
+        needed = requirements(
+            at.state,
+            release_faults=_release_faults(at.at.task_id, at.at.package, at),
+            reviewers=at.desk.workspace.settings.review.reviewers,
+        )
         requirement_list(at, needed)
         steps(at, needed)
     with right:
         people(at)
         open_findings(at)
     trail(at)
+
+
+@st.cache_resource(show_spinner=False, max_entries=64)
+def _release_faults(task_id: str, package: str, _at: Sitting) -> tuple[str, ...]:
+    return tuple(_at.task.missing_for_release())
 
 
 def requirement_list(at: Sitting, needed: tuple[Requirement, ...]) -> None:
@@ -223,7 +232,7 @@ def people(at: Sitting) -> None:
     if not may(at, "assign"):
         return
     specialty = at.at.meta.specialty
-    with st.popover("Assign somebody", icon=":material/person_add:", key="assign"):
+    with st.popover("Assign somebody", icon=":material/person_add:", key=f"assign-{len(at.at.events)}"):
         for one in at.desk.people:
             for role in ("reviewer", "pharmacist", "adjudicator"):
                 if role not in one.roles or state.assigned.get(one.id) == role:
@@ -233,7 +242,7 @@ def people(at: Sitting) -> None:
                 name = f"assign-{at.at.task_id}-{one.id}-{role}-{len(at.at.events)}"
                 if st.button(label, key=f"as-{minted(name)}", type="tertiary"):
                     act(at, name, _assigning(at, one.id, role), f"{one.name} is assigned.")
-    with st.popover("Waive the group rule", icon=":material/gavel:", key="waive"):
+    with st.popover("Waive the group rule", icon=":material/gavel:", key=f"waive-{len(at.at.events)}"):
         others = {one.id: one.name for one in at.desk.people if one.has("reviewer") and not covers(one, specialty)}
         if not others:
             frame.show(tag("p", "Every reviewer covers this task's group.", cls="sm mute"))

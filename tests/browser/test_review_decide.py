@@ -85,6 +85,11 @@ def at(who: str) -> str:
 
 def on_change(page: Page, number: int) -> None:
     expect(page.get_by_text(f"Change {number} of 10", exact=True)).to_be_visible(timeout=30_000)
+    # A key pressed before the change's own buttons stand is for nobody: it never reaches another change.
+    page.wait_for_function(
+        "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState !== 'running'"
+        " && document.querySelectorAll('[data-stale=true]').length === 0"
+    )
 
 
 def test_ten_changes_by_keyboard_alone(

@@ -1,0 +1,354 @@
+"""One change as it is shown: whose finding it answers, what changes, what would follow, what was said before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from authoring.clinical import Raw, Row
+from authoring.diffs import Piece, words
+from authoring.views import ChangeView, change_view
+from review_ui import frame, runs, theme
+from review_ui.chartview import ChartView
+from review_ui.markup import Markup, join, tag
+from review_ui.reviewing import changes, effects, forms
+from review_ui.reviewing.changes import ProseLine
+from review_ui.reviewing.checklist_view import finding_chips, titles
+from review_ui.reviewing.effects import Effect, Flip
+from review_ui.reviewing.sitting import Sitting, snapshot
+from tasks.errors import WorkbenchError
+from tasks.package import Task, load
+from tasks.review.events import Decided
+from tasks.review.state import ChangeState, FindingState
+
+#: Rows of flips before the rest is counted.
+_ROWS = 8
+
+
+@st.cache_resource(show_spinner=False, max_entries=256)
+def _view(place: str, task_id: str, package: str, change: str, _at: Sitting) -> ChangeView | str:
+    """The change over the task as it stands; why not, where it no longer applies."""
+    try:
+        with _at.desk.store.at() as view:
+            return change_view(snapshot(_at.at, view), change)
+    except WorkbenchError as error:
+        return str(error)
+
+
+def view_of(at: Sitting, one: ChangeState) -> ChangeView | str:
+    """The same for a change of this task."""
+    return _view(str(at.desk.store.path), at.at.task_id, at.at.package, one.ref.change, at)
+
+
+def finding_card(at: Sitting, found: Sequence[FindingState]) -> Markup:
+    """What was found: one's own first."""
+    if not found:
+        return tag("div", tag("p", "It answers no finding.", cls="sm mute"), cls="card finding-card")
+    parts = []
+    for number, one in enumerate(found):
+        who = "Your finding" if one.by == at.me else f"Finding of {at.name(one.by)}"
+        where, quote = forms.anchor_words(one.finding.anchor, titles(at.task))
+        parts.append(
+            tag(
+                "div",
+                tag(
+                    "div",
+                    tag("span", f"{who}, round {one.round} · {where}", cls="xs mute b"),
+                    finding_chips(one.finding),
+                    cls="pair",
+                ),
+                tag("div", f"on “{quote}”", cls="xs mute") if quote else None,
+                tag("div", f"“{one.finding.text}”"),
+                cls="finding-next" if number else None,
+            )
+        )
+    if found[0].by != at.me:
+        parts.append(tag("div", "You wrote nothing about this.", cls="sm mute finding-next"))
+    return tag("div", join(parts), cls="card finding-card")
+
+
+def last_round(at: Sitting, change: ChangeState) -> Markup | None:
+    """What was said before about this place: decisions on bytes that are no longer up, and on earlier changes of it."""
+    said: list[Markup] = []
+    for old in change.outdated:
+        if old.actor == at.me or change.decisions.get(at.me):
+            said.append(_earlier(at, old, "on the earlier wording, outdated now"))
+    unit = change.ref.unit
+    for other in at.state.changes.values():
+        ended = other.status in ("rejected", "outdated", "applied")
+        if other.ref.unit == unit and other.ref.change != change.ref.change and ended:
+            said += [_earlier(at, one, f"on an earlier change of this place, {other.status}")
+                     for one in other.decisions.values() if one.reason]  # fmt: skip
+    if not said:
+        return None
+    return tag("div", tag("div", "Said before", cls="xs mute b"), join(said), cls="card")
+
+
+def _earlier(at: Sitting, one: Decided, what: str) -> Markup:
+    words = f"{at.name(one.actor)}, {one.decision}, {what}: "
+    return tag("div", tag("span", words, cls="sm mute"), f"“{one.reason}”" if one.reason else "no comment")
+
+
+def change_card(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
+    """The change: prose with word marks, or fields in clinical words."""
+    what, kind = changes.place_words(change.ref.unit, titles(at.task))
+    if view.rows or view.raw:
+        title = view.title or what
+        said = f"{len(view.rows)} fields changed" if kind == "Chart" else "plain words, from the declaration"
+        return tag(
+            "section",
+            tag("div", tag("span", title, cls="b"), tag("span", said, cls="sm mute"), cls="diff-head"),
+            field_rows(view.rows, graded=kind == "Grader"),
+            raw_rows(view.raw),
+            cls="diff",
+        )
+    parts = []
+    for diff in view.diffs:
+        added, removed = diff.counts
+        lines = changes.prose_lines(diff)
+        parts.append(
+            tag(
+                "div",
+                tag(
+                    "div",
+                    tag("span", what, cls="b"),
+                    tag("span", f"{removed} lines out, {added} in", cls="sm mute"),
+                    cls="diff-head",
+                ),
+                join(prose_row(line) for line in lines[:200]),
+                tag("div", f"{len(lines) - 200} more lines: see below", cls="sm mute") if len(lines) > 200 else None,
+            )
+        )
+    return tag("section", join(parts), cls="diff")
+
+
+def prose_row(line: ProseLine) -> Markup:
+    """One line of a prose diff: number, sign, words."""
+    if line.kind == "gap":
+        return tag("div", "…", cls="diff-line gap")
+    sign = {"same": "", "removed": "−", "added": "+"}[line.kind]
+    said = {"same": "", "removed": "removed: ", "added": "added: "}[line.kind]
+    return tag(
+        "div",
+        tag("span", str(line.number), cls="no"),
+        tag("span", sign, tag("span", said, cls="sr") if said else None, cls="sign"),
+        tag("span", pieces(line.pieces)),
+        cls=f"diff-line {line.kind}",
+    )
+
+
+def pieces(every: Sequence[Piece]) -> Markup:
+    """Words, the changed ones marked."""
+    marks = {"removed": "del", "added": "ins"}
+    return join(tag(marks[one.kind], one.text) if one.kind in marks else one.text for one in every)
+
+
+def field_rows(rows: Sequence[Row], *, graded: bool) -> Markup:
+    """Fields: now and proposed beside each other; a checkpoint's sentences one above the other."""
+    if not rows:
+        return tag("p", "No field in clinical words; see below.", cls="sm mute pad")
+    if graded:
+        return join(_sentences(row) for row in rows)
+    heads = [tag("th", name, scope="col") for name in ("Field", "− Now in the chart", "+ Proposed", "Reference range")]
+    body = [
+        tag(
+            "tr",
+            tag("th", row.field, scope="row", title=row.path),
+            tag("td", pieces([p for p in row.prose if p.kind != "added"]) if row.prose else _cell(row.old, "del"),
+                cls="was"),
+            tag("td", pieces([p for p in row.prose if p.kind != "removed"]) if row.prose else _cell(row.new, "ins"),
+                cls="now"),
+            tag("td", row.range or ""),
+        )
+        for row in rows
+    ]  # fmt: skip
+    return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(body)), cls="grid field-diff")
+
+
+def _cell(text: str, mark: str) -> Markup:
+    return tag("span", "none", cls="mute") if text == "not there" else tag(mark, text)
+
+
+def _sentences(row: Row) -> Markup:
+    made = row.prose or words("" if row.old == "not there" else row.old, "" if row.new == "not there" else row.new)
+    old = pieces([p for p in made if p.kind != "added"])
+    new = pieces([p for p in made if p.kind != "removed"])
+    return tag(
+        "div",
+        tag("div", row.field, cls="xs mute b pad"),
+        tag("div", tag("span", ""), tag("span", "−", tag("span", "removed: ", cls="sr"), cls="sign"),
+            tag("span", old, cls="lines"), cls="diff-line removed") if row.old != "not there" else None,
+        tag("div", tag("span", ""), tag("span", "+", tag("span", "added: ", cls="sr"), cls="sign"),
+            tag("span", new, cls="lines"), cls="diff-line added") if row.new != "not there" else None,
+    )  # fmt: skip
+
+
+def raw_rows(raw: Sequence[Raw]) -> Markup | None:
+    """What changed beside the rows, as it is written: nothing is hidden."""
+    if not raw:
+        return None
+    rows = [
+        tag("tr", tag("th", one.path, scope="row"), tag("td", tag("del", one.old)), tag("td", tag("ins", one.new)))
+        for one in raw
+    ]
+    return tag("div", tag("div", "Also changed, as written", cls="xs mute b pad"),
+               tag("table", tag("tbody", join(rows)), cls="grid field-diff mono"))  # fmt: skip
+
+
+# ---- effects --------------------------------------------------------------------------------------------------------
+
+
+def both(at: Sitting, view: ChangeView) -> tuple[Task, Task]:
+    """The task without and with this change. Raises PackageError where it cannot be loaded with it alone."""
+    before, after = dict(at.at.files), dict(at.at.files)
+    for diff in view.diffs:
+        for files, data in ((before, diff.old), (after, diff.new)):
+            if data is None:
+                files.pop(diff.path, None)
+            else:
+                files[diff.path] = data
+    return load(before, where=at.at.task_id), load(after, where=at.at.task_id)
+
+
+@st.cache_resource(show_spinner=False, max_entries=128)
+def _follows(task_id: str, package: str, change: str, _at: Sitting, _view: ChangeView) -> list[tuple[str, str, str]]:
+    """(fact, before, after) of the facts at the clock that a change of the chart alters."""
+    try:
+        old, new = both(_at, _view)
+        context = new.meta.context
+        if context is None:
+            return []
+        views = [ChartView(task.chart, context.patient, context.now) for task in (old, new)]
+        was, now = ({fact.name: fact.value for fact in view.facts} for view in views)
+    except WorkbenchError:
+        return []
+    return [(name, value, now.get(name, "none")) for name, value in was.items() if now.get(name) != value]
+
+
+def follows(at: Sitting, change: ChangeState, view: ChangeView) -> Markup | None:
+    """What follows from a changed value: eGFR, clearance, pressure, weight, allergies as Solve first shows them."""
+    found = _follows(at.at.task_id, at.at.package, change.ref.change, at, view)
+    if not found:
+        return tag("p", "No fact at the clock (eGFR, clearance, weight, pressure, allergies) changes with it.",
+                   cls="sm mute")  # fmt: skip
+    heads = [tag("th", name, scope="col") for name in ("Follows from it", "Before", "After")]
+    rows = [
+        tag("tr", tag("th", name, scope="row"), tag("td", before), tag("td", after, cls="b"))
+        for name, before, after in found
+    ]
+    return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid")
+
+
+@st.cache_resource(show_spinner="Running old and new graders on the stored trials …", max_entries=128)
+def _effect(task_id: str, package: str, change: str, state: object, _at: Sitting, _view: ChangeView) -> Effect | str:
+    try:
+        old, new = both(_at, _view)
+    except WorkbenchError as error:
+        return str(error)
+    path, _, inner = _view.ref.unit.partition("#")
+    changed = (inner,) if path == "checkpoints.toml" and inner else tuple(one.id for one in new.checkpoints)
+    trials, skipped = effects.stored(frame.batches(), old)
+    return effects.effect(old, new, changed, trials, skipped)
+
+
+def _stored_state() -> object:
+    return tuple((batch.path.name, runs.fingerprint(batch)) for batch in frame.batches())
+
+
+def effect_of(at: Sitting, change: ChangeState, view: ChangeView) -> None:
+    """Counters and the trials, flips first."""
+    found = _effect(at.at.task_id, at.at.package, change.ref.change, _stored_state(), at, view)
+    if isinstance(found, str):
+        frame.show(frame.notice("With this change alone the task cannot be graded.", found))
+        return
+    frame.show(effect_card(found))
+
+
+def effect_card(found: Effect) -> Markup:
+    """The same as markup."""
+    ups, downs = found.count("fail", "pass"), found.count("pass", "fail")
+    other = len(found.flipped) - ups - downs
+    same = len(found.rows) - len(found.flipped)
+    parts = [theme.section("What would now pass or fail", f"on {found.trials} stored trials, old and new graders run")]
+    if found.rows:
+        parts.append(
+            tag(
+                "div",
+                _counter(ups, "arrow_upward", "fail → pass"),
+                _counter(downs, "arrow_downward", "pass → fail"),
+                _counter(other, "swap_vert", "other changes") if other else None,
+                _counter(same, "drag_handle", "same verdict"),
+                cls="counters",
+            )
+        )
+    else:
+        words = "No stored trial of this version of the task. Run one to see what would change."
+        if found.skipped:
+            words = f"{found.skipped} stored trials saw another version of the task or were not graded: none counts."
+        parts.append(tag("p", words, cls="sm mute"))
+    rows = [*found.flipped, *found.examples]
+    rows += [row for row in found.rows if not row.flips][: max(0, _ROWS - len(rows))]
+    if rows:
+        heads = ("Stored trial", "What it ordered", "Checkpoint", "Old grader", "New grader", "")
+        parts.append(
+            tag(
+                "table",
+                tag("thead", tag("tr", *[tag("th", name, scope="col") for name in heads])),
+                tag("tbody", *[_flip_row(row) for row in rows[: _ROWS * 3]]),
+                cls="grid",
+            )
+        )
+    return tag("div", join(parts))
+
+
+def _counter(n: int, symbol: str, words: str) -> Markup:
+    return tag("div", tag("div", f"{n} ", theme.icon(symbol), cls="figure"), tag("div", words, cls="sm"), cls="card")
+
+
+def _flip_row(row: Flip) -> Markup:
+    return tag(
+        "tr",
+        tag("td", row.who, cls="b" if row.flips else None),
+        tag("td", row.ordered),
+        tag("td", row.checkpoint),
+        tag("td", theme.verdict_chip(row.before) if row.before in theme.VERDICTS else row.before),
+        tag("td", theme.verdict_chip(row.after) if row.after in theme.VERDICTS else row.after),
+        tag("td", theme.chip("flips", "blue", "swap_vert") if row.flips else "same"),
+    )
+
+
+def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
+    """Rerun or regrade, group, weakened safety, what rests on it."""
+    word = view.consequence.word
+    chips = [
+        {
+            "RERUN": theme.chip("Changes what the agent reads: stored trials must be rerun", "orange", "replay"),
+            "REGRADE": theme.chip("Grading only: stored trials are regraded, none rerun", "plain", "calculate"),
+            "REUSE": theme.chip("Neither read nor graded: stored results hold", "green", "check_circle"),
+        }[word]
+    ]
+    if change.ref.weakens_safety:
+        chips.append(theme.chip("May weaken a safety checkpoint", "red", "warning"))
+    if change.ref.group:
+        members = [c for c in at.state.changes.values()
+                   if c.proposal == change.proposal and c.ref.group == change.ref.group]  # fmt: skip
+        chips.append(theme.chip(f"Stands or falls with {len(members) - 1} other", "plain", "link"))
+    path, _, inner = change.ref.unit.partition("#")
+    if path.startswith("chart/") and inner:
+        ref = f"{path.removeprefix('chart/').partition('.')[0]}/{inner}"
+        resting = [one.id for one in at.task.checkpoints if any(fact.partition("#")[0] == ref for fact in one.rests_on)]
+        if resting:
+            n = len(resting)
+            chips.append(theme.chip(f"{n} checkpoint{'s rest' if n > 1 else ' rests'} on it", "plain", "link"))
+    return theme.chips(*chips)
+
+
+def others_card(at: Sitting, standing: Decided, others: Sequence[Decided]) -> Markup:
+    """What one decided, and, after that, what others did."""
+    rows = [
+        tag("div", tag("span", f"{at.name(one.actor)}: ", cls="b"), one.decision.capitalize(),
+            tag("span", f" “{one.reason}”") if one.reason else None)
+        for one in (standing, *others)
+    ]  # fmt: skip
+    return tag("div", tag("div", "Decided so far", cls="xs mute b"), join(rows), cls="card")
