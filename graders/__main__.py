@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ from tasks.workspace import Workspace
 
 if TYPE_CHECKING:
     from graders.judge import Judge
+    from tasks.progress import Progress
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+Job = Annotated[str, typer.Option("--job", help="Tell progress to this job's folder.", hidden=True)]
 Suite = Annotated[
     Path | None,
     typer.Option(help="A folder of tasks. Default: where the batch's plan found them.", show_default=False),
@@ -75,15 +77,18 @@ def regrade(
     suite: Suite = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change; append nothing.")] = False,
     as_json: AsJson = False,
+    job: Job = "",
 ) -> None:
     """Grade stored trials again from the disk; append what is new and list which verdicts changed and why."""
     from graders import regrade as again
 
-    with _reported():
+    with _reported(), _told(job, f"grade {what} again") as progress:
         batch, trials = _trials(what)
         source = FolderSource(suite) if suite else PlannedSource(batch)
+        if progress is not None:
+            progress.begin(f"grade {what} again", len(trials))
         with _judge() as judge:
-            done = again.regrade_all(trials, source, dry_run=dry_run, judge=judge)
+            done = again.regrade_all(_stepped(trials, progress), source, dry_run=dry_run, judge=judge)
     typer.echo(again.as_json(done) if as_json else again.as_text(done, dry_run=dry_run))
 
 
@@ -128,11 +133,12 @@ def report(
     k: Annotated[int, typer.Option(min=1, help="The k of pass@k and pass^k.")] = 3,
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: --format csv.")] = False,
+    job: Job = "",
 ) -> None:
     """Results: tasks x agents with every denominator; rates by every convention, pairs, failures, gaps."""
     from graders import report_files
 
-    with _reported():
+    with _reported(), _told(job, f"report {view.value}"):
         if as_json and as_csv:
             raise UsageError("--json and --csv exclude each other.", remedy="Give one of them.")
         chosen = Form.json if as_json else Form.csv if as_csv else form
@@ -247,6 +253,31 @@ def tables(
             typer.echo(json.dumps({table: clinical.rows(table) for table in chosen}, ensure_ascii=False, indent=1))
         else:
             typer.echo(clinical.render(name))
+
+
+@contextmanager
+def _told(job: str, what: str) -> Iterator[Progress | None]:
+    """The progress of a background job: its end, or the message that it failed with. None where it is no job."""
+    if not job:
+        yield None
+        return
+    from tasks.progress import to_job
+
+    progress = to_job(Workspace.find().jobs / job)
+    try:
+        yield progress
+    except WorkbenchError as fault:
+        progress.fail(str(fault))
+        raise
+    progress.end(what)
+
+
+def _stepped(trials: Iterable[StoredTrial], progress: Progress | None) -> Iterator[StoredTrial]:
+    """The trials, each told as done once the next is asked for."""
+    for trial in trials:
+        yield trial
+        if progress is not None:
+            progress.step(f"{trial.key.task}, {trial.key.agent}, run {trial.key.run}")
 
 
 @contextmanager

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 #: The flag of an outcome that ran on an unreleased task.
 DRAFT_FLAG = "task is a draft"
+#: Notes of a trial without a result that grading again can give one to; CHANGED_TASK: only another run can.
+CHANGED_CHECKPOINTS = "the checkpoints have changed since; regrade"
+NOT_GRADED = "not graded yet"
+CHANGED_TASK = "the task has changed since; run again"
+#: The note of a trial whose task code ran without the kernel's help.
+WEAKER_SANDBOX = "task code ran in sandbox mode process, without the kernel's help"
 _SHORT = 8
 #: task, agent, agent_digest, grade_digest, settings
 Group = tuple[str, str, str, str, str]
@@ -129,12 +135,14 @@ def _scored(outcome: TrialOutcome, task: Task | str, verdicts: Sequence[Verdict]
     if isinstance(task, str):
         return None, "", f"the task cannot be loaded: {task}"
     if any(verdict.grade_digest == task.grade_digest for verdict in verdicts):
-        return task_result(task.checkpoints, verdicts, task.grade_digest), task.grade_digest, ""
+        scored = task_result(task.checkpoints, verdicts, task.grade_digest)
+        weak = any("[process]" in verdict.grader.name for verdict in scored.deciding.values())
+        return scored, task.grade_digest, WEAKER_SANDBOX if weak else ""
     if not verdicts:
-        return None, "", "not graded yet"
+        return None, "", NOT_GRADED
     if outcome.agent_digest == task.agent_digest:
-        return None, "", "the checkpoints have changed since; regrade"
-    return None, "", "the task has changed since; run again"
+        return None, "", CHANGED_CHECKPOINTS
+    return None, "", CHANGED_TASK
 
 
 def report(batches: Sequence[Batch], source: TaskSource | None = None) -> pd.DataFrame:

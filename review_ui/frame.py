@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import wraps
@@ -12,6 +12,8 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from graders.facts import TrialFact
+from graders.facts import trial_facts as facts_of
 from graders.report import TrialRow
 from review_ui import failure, identity, runs, steps, theme
 from review_ui.catalog import TaskRow, fingerprint, read
@@ -45,9 +47,11 @@ ENTRIES = (
     Entry("home.py", "Home", "inbox", "home"),
     Entry("task.py", "Task", "folder_open", "task", bar=False),
     Entry("run.py", "Run", "play_circle", "run"),
+    Entry("models.py", "Models", "hub", "models", bar=False),
     Entry("trials.py", "Trials", "route", "trials"),
     Entry("trial.py", "Trial", "route", "trial", bar=False),
     Entry("results.py", "Results", "leaderboard", "results"),
+    Entry("calibrate.py", "Calibration", "balance", "calibrate", bar=False),
     Entry("review.py", "Review", "rate_review", "review", bar=False),
     Entry("propose.py", "Propose changes", "edit_note", "propose", bar=False),
     Entry("decide.py", "Decide", "checklist", "decide", bar=False),
@@ -221,17 +225,27 @@ def batches() -> list[Batch]:
     return runs.known(workspace().runs)
 
 
-@st.cache_data(show_spinner=False, max_entries=200)
-def _trial_rows(folder: str, state: runs.Print, tasks: object) -> list[TrialRow]:
-    return runs.rows(Batch(Path(folder)))
+@st.cache_resource(show_spinner=False, max_entries=100)
+def _trial_facts(folder: str, state: Hashable) -> tuple[TrialFact, ...]:
+    return tuple(facts_of([Batch(Path(folder))], cache=workspace().cache))
+
+
+def batch_state(batch: Batch) -> Hashable:
+    """Changes whenever a result, a verdict, the plan or a task of the batch does."""
+    return (runs.fingerprint(batch), _task_states(batch))
+
+
+def trial_facts(batch: Batch) -> tuple[TrialFact, ...]:
+    """What reports count of each trial, read once for as long as results and tasks stay the same. Nobody changes it."""
+    return _trial_facts(str(batch.path), batch_state(batch))
 
 
 def trial_rows(batch: Batch) -> list[TrialRow]:
-    """The batch's trials as reports count them, read once for as long as results and tasks stay the same."""
-    return _trial_rows(str(batch.path), runs.fingerprint(batch), _task_states(batch))
+    """The batch's trials as reports list them."""
+    return [fact.row for fact in trial_facts(batch)]
 
 
-def _task_states(batch: Batch) -> object:
+def _task_states(batch: Batch) -> Hashable:
     folders = {str(line.get("folder")) for line in batch.plan() if line.get("kind") == "planned"}
     return tuple(fingerprint(Path(folder)) for folder in sorted(folders) if Path(folder).is_dir())
 

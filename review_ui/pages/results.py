@@ -1,95 +1,242 @@
-"""Results: tasks and agents with their denominators, down to each trial."""
+"""Results: rates with every convention named, what they are rates of, and down to each trial."""
 
 from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Hashable
+from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
+from graders import frames
+from graders.facts import Set, comparable
+from graders.frames import Basis
 from graders.report import Cell
-from review_ui import frame, runs, theme
-from review_ui.markup import Markup, join, tag, visible
-from review_ui.runs import AgentLine
+from graders.report import cells as report_cells
+from review_ui import following, frame, theme
+from review_ui.markup import Markup, tag, visible
+from review_ui.results import breakdown, leaderboard
+from review_ui.results.breakdown import Cells
+from review_ui.results.leaderboard import Line
+from review_ui.results.narrow import ANY, narrowed, to_regrade
+from runtime import jobs
 from runtime.agents import is_built_in
+from tasks.stored import Batch
+from tasks.taxonomy import CAPABILITIES
 
 ALL_PASS, CRITICAL = "All required pass", "Critical pass"
-VALID, STRICT = "Graded runs", "Strict: the rest = failed"
+GRADED, STRICT = "Graded runs", "Strict: the rest = failed"
+OVERVIEW, PARTS, COMPARE, ROWS = "Overview", "By group and workflow", "Compare two", "Every task and agent"
 SHOWN = 40
 
 
-def percent(part: int, whole: int) -> str:
-    """ "66.7%", or a dash without a denominator."""
-    return f"{100 * part / whole:.1f}%" if whole else "–"
+# ---- what is computed, kept for as long as the trials stay the same --------------------------------------------------
 
 
-def passed(line: AgentLine | Cell, definition: str) -> int:
-    """Trials that passed by the chosen definition."""
-    return line.critical_passed if definition == CRITICAL else line.passed
+@st.cache_resource(show_spinner=False, max_entries=60)
+def _narrowed(folder: str, state: Hashable, group: str, workflow: str, capability: str, _whole: Set) -> Set:
+    return narrowed(_whole, group=group, workflow=workflow, capability=capability)
 
 
-def denominator(line: AgentLine | Cell, base: str) -> int:
-    """Trials that count by the chosen denominator."""
-    return line.attempted if base == STRICT else line.graded
+@st.cache_resource(show_spinner=False, max_entries=20)
+def _comparable(folder: str, state: Hashable, _batch: Batch) -> Set:
+    return comparable(frame.trial_facts(_batch))
 
 
-def agents_table(lines: list[AgentLine], definition: str, base: str) -> Markup:
-    """A row an agent."""
-    heads = ["Agent", "Rate", "", "Passed", "of", "Needs physician", "Invalid", "Severe harm", "Tasks"]
-    rows = []
-    for line in lines:
-        good, whole = passed(line, definition), denominator(line, base)
-        share = 100 * good / whole if whole else 0
-        bar = tag("div", tag("div", "", style=f"width:{share:.1f}%"), cls="share", aria_hidden="true")
-        rows.append(
-            tag(
-                "tr",
-                tag("th", line.agent, scope="row"),
-                tag("td", percent(good, whole), cls="num b"),
-                tag("td", bar, cls="bar-cell"),
-                tag("td", f"{good:,}", cls="num"),
-                tag("td", f"{whole:,}", cls="num"),
-                tag("td", f"{line.ungraded:,}", cls="num"),
-                tag("td", f"{line.invalid:,}", cls="num"),
-                tag("td", f"{line.severe_harm_events:,}", cls="num warn b" if line.severe_harm_events else "num"),
-                tag("td", f"{line.tasks:,}", cls="num"),
+@st.cache_resource(show_spinner=False, max_entries=200)
+def _lines(key: Hashable, k: int, basis: Basis, critical: bool, _found: Set) -> list[Line]:
+    return leaderboard.lines(_found, k=k, basis=basis, critical=critical)
+
+
+@st.cache_resource(show_spinner=False, max_entries=100)
+def _cells(key: Hashable, basis: Basis, critical: bool, _found: Set) -> Cells:
+    return breakdown.cells(_found, basis=basis, critical=critical)
+
+
+@st.cache_resource(show_spinner=False, max_entries=200)
+def _frame(key: Hashable, name: str, argument: str, _found: Set) -> pd.DataFrame:
+    make = getattr(frames, name)
+    made: pd.DataFrame = make(_found, argument) if argument else make(_found)
+    return made
+
+
+def gap_file(batch: Batch, state: Hashable) -> Path:
+    """Where the comparison of notes with records is kept for the batch as it stands now."""
+    mark = hashlib.sha256(f"{batch.path}\0{state!r}".encode()).hexdigest()[:32]
+    return frame.workspace().cache / "gaps" / f"{mark}.csv"
+
+
+# ---- parts of the page -----------------------------------------------------------------------------------------------
+
+
+def header(batch: Batch, whole: Set, drawn: list[Line]) -> None:
+    """Title and denominators."""
+    profiles = sorted({fact.row.settings for fact in whole.facts if fact.row.settings})
+    named = sorted({one.split('"profile": "', 1)[1].split('"', 1)[0] for one in profiles if '"profile": "' in one})
+    chips = [theme.chip(f"Profile: {', '.join(named)}" if named else "Profile unknown"), *leaderboard.chips(drawn)]
+    if whole.aside:
+        chips.append(theme.chip(f"{whole.aside:,} of other versions set aside", "gray", "layers"))
+    if any(fact.row.draft for fact in whole.facts):
+        chips.append(theme.chip("Draft tasks among them", "gray", "edit_note"))
+    tasks, agents = len(whole.tasks), len(whole.agents)
+    count = f"{tasks} task{'s' if tasks != 1 else ''} × {agents} agent{'s' if agents != 1 else ''}"
+    frame.show(tag("header", tag("h1", f"Results: {batch.name}, {count}", cls="h1"), frame.facts(*chips)))
+
+
+def older_version(batch: Batch) -> None:
+    """Trials whose verdicts are of an earlier version of the checkpoints: grading again is what they need."""
+    waiting = sum(to_regrade(fact) for fact in frame.trial_facts(batch))
+    about = {"regrade": batch.name}
+    if following.follow(about, "Grading again") or not waiting:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        words = (
+            f"{waiting:,} trial{'s were' if waiting != 1 else ' was'} graded on an earlier version of the checkpoints."
+        )
+        told = "Nothing is run again and no verdict is lost: the stored trials are graded by the present checkpoints."
+        frame.show(tag("div", tag("p", words, cls="h3"), tag("p", told, cls="sm mute"), role="status"))
+        key = st.session_state.setdefault("regrade-key", secrets.token_hex(8))
+        if st.button(f"Regrade {waiting:,}", icon=":material/history:", key=f"regrade-{key}"):
+            jobs.start(frame.workspace(), ["graders", "regrade", batch.name], about=about, key=key)
+            st.session_state["regrade-key"] = secrets.token_hex(8)
+            st.rerun()
+
+
+def address(batch: Batch, task: str, agent: str) -> str:
+    """The trials of a task and agent of this batch."""
+    named = agent.split(" [", 1)[0]
+    return frame.link("trials", **{"from": batch.name, "by": named, "q": task})
+
+
+def board(drawn: list[Line], k: int, tasks: int) -> None:
+    """The leaderboard, its formulas, its denominators."""
+    frame.show(
+        theme.section("Leaderboard", "95% intervals over tasks (Korn and Graubard) · ± = standard deviation over runs")
+    )
+    frame.show(leaderboard.table(drawn, k))
+    controls = [one for one in drawn if one.control]
+    if controls:
+        told = ", ".join(f"{one.agent} {leaderboard.percent(one.figures[0].value)}%" for one in controls)
+        words = f"Controls: {told}. oracle must pass all; noop, shotgun and parrot must pass none."
+        frame.show(tag("p", words, cls="sm mute"))
+    frame.show(leaderboard.denominators(drawn))
+    with st.expander("Every convention and its formula", key="conventions"):
+        frame.show(leaderboard.formulas(k))
+        frame.show(leaderboard.conventions(drawn, k))
+
+
+def overview(batch: Batch, found: Set, key: Hashable, counted: Cells, state: Hashable) -> None:
+    """Heat map left; why tasks fail and the output gap right."""
+    left, right = st.columns([1.25, 1], gap="large")
+    order = breakdown.easiest_first(counted)
+    pages = max(1, -(-len(order) // SHOWN))
+    asked = frame.asked("page")
+    at = min(pages, max(1, int(asked) if asked.isdecimal() else 1))
+    shown = order[(at - 1) * SHOWN : at * SHOWN]
+    to = partial(address, batch)
+    with left:
+        frame.show(
+            theme.section(
+                "Tasks passed", f"{len(shown)} of {len(order)} tasks, easiest first; pick a cell to open its trials"
             )
         )
-    head = tag("tr", join(tag("th", name, scope="col", cls=None if not n else "num") for n, name in enumerate(heads)))
-    return tag("table", tag("thead", head), tag("tbody", join(rows)), cls="grid figures")
+        frame.show(breakdown.heat_map(counted, shown, found.agents, to))
+        frame.pager(at, pages)
+    with right:
+        frame.show(theme.section("Why tasks fail", "share of failed checkpoints, by capability"))
+        shares = _frame(key, "failure_shares", "capability", found)
+        if len(shares):
+            frame.show(breakdown.failures(shares))
+            with st.expander("As numbers, and by kind of reasoning", key="shares"):
+                percents = ("share", "low", "high", "failed_rate")
+                frame.show(breakdown.plain(shares, percents))
+                kinds = _frame(key, "failure_shares", "kind", found)
+                if len(kinds):
+                    frame.show(breakdown.plain(kinds, percents))
+        else:
+            frame.show(tag("p", "No graded checkpoint here.", cls="empty"))
+        output_gap(batch, found, state)
+    first = _frame(key, "first_failures", "", found)
+    if len(first):
+        frame.show(
+            theme.section("First failed step", "the earliest failed checkpoint in clinical order, commonest first")
+        )
+        frame.show(breakdown.first_steps(first, to))
+    for name, title, percents in (("judges", "Judge", ("flip_rate",)), ("causes", "Causes that physicians named", ())):
+        rows = _frame(key, name, "", found)
+        if len(rows):
+            frame.show(theme.section(title, "flip rate = votes besides the commonest" if name == "judges" else ""))
+            frame.show(breakdown.plain(rows, percents))
 
 
-def heat_map(cells: list[Cell], definition: str, base: str, batch: str) -> Markup:
-    """Tasks by agents: how many runs passed; each cell leads to its trials."""
-    agents = sorted({cell.agent for cell in cells})
-    tasks = sorted({cell.task for cell in cells}, key=lambda task: (-_share(cells, task, definition, base), task))
-    by_key = {(cell.task, cell.agent): cell for cell in cells}
-    rows = []
-    for task in tasks[:SHOWN]:
-        made = []
-        for agent in agents:
-            cell = by_key.get((task, agent))
-            if cell is None:
-                made.append(tag("td", "–", cls="heat none"))
-                continue
-            good, whole = passed(cell, definition), denominator(cell, base)
-            step = 0 if not good else 3 if good == whole else 2 if 2 * good >= whole else 1
-            words = f"{good} of {whole}" if whole else "none graded"
-            address = frame.link("trials", **{"from": batch, "by": agent, "q": task})
-            made.append(
-                tag("td", tag("a", words, href=address, title=f"Trials of {agent} on {task}"), cls=f"heat h{step}")
-            )
-        rows.append(tag("tr", tag("th", task, scope="row"), join(made)))
-    head = tag("tr", tag("th", "Task", scope="col"), join(tag("th", agent, scope="col") for agent in agents))
-    return tag("div", tag("table", tag("thead", head), tag("tbody", join(rows)), cls="grid heat-map"), cls="scroll-x")
+def output_gap(batch: Batch, found: Set, state: Hashable) -> None:
+    """What notes recommend against what records hold; read from every stored trial, so a job does it once."""
+    frame.show(theme.section("Output gap", "orders: what was written against what was done"))
+    about = {"gaps": batch.name}
+    if following.follow(about, "Comparing notes with records"):
+        return
+    path = gap_file(batch, state)
+    if not path.is_file():
+        told = "Reads the note and the record of every trial; some seconds for a hundred trials."
+        frame.show(tag("p", told, cls="sm mute"))
+        key = st.session_state.setdefault("gap-key", secrets.token_hex(8))
+        if st.button("Compare notes with records", icon=":material/difference:", key=f"gap-{key}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            command = ["graders", "report", batch.name, "--view", "gaps", "--format", "csv", "--out", str(path)]
+            jobs.start(frame.workspace(), command, about=about, key=key)
+            st.session_state["gap-key"] = secrets.token_hex(8)
+            st.rerun()
+        return
+    rows = pd.read_csv(path, keep_default_na=False)
+    graded: dict[str, int] = {}
+    for fact in found.facts:
+        if fact.row.result in ("pass", "fail"):
+            graded[fact.row.agent] = graded.get(fact.row.agent, 0) + 1
+    mine = rows[rows["task"].isin(found.tasks)]
+    frame.show(breakdown.gaps(mine, graded))
+    frame.show(
+        tag("p", "What counts as done follows each task's authority: ordered, pended or recommended.", cls="sm mute")
+    )
+    if len(mine):
+        with st.expander(f"Case by case, {len(mine):,}", key="gapcases"):
+            shown = mine.head(200)
+            frame.show(breakdown.plain(shown[["task", "agent", "run", "authority", "case", "title"]]))
 
 
-def _share(cells: list[Cell], task: str, definition: str, base: str) -> float:
-    mine = [cell for cell in cells if cell.task == task]
-    whole = sum(denominator(cell, base) for cell in mine)
-    return sum(passed(cell, definition) for cell in mine) / whole if whole else 0.0
+def parts(found: Set, key: Hashable) -> None:
+    """pass@1 by group and by workflow."""
+    for part, title in (("group", "By group of specialties"), ("workflow", "By workflow")):
+        frame.show(theme.section(title, "pass@1 = mean of c/n over the part's tasks; no ranking under 20 tasks"))
+        frame.show(breakdown.parts(_frame(key, "by_part", part, found)))
 
 
-def frame_of(cells: list[Cell]) -> pd.DataFrame:
-    """A row a task and agent, as it is shown and exported."""
+def compare_two(batch: Batch, found: Set, counted: Cells) -> None:
+    """Two agents over the tasks that both were run on, flips first."""
+    agents = sorted(found.agents, key=lambda agent: (is_built_in(agent), agent))
+    if len(agents) < 2:
+        frame.show(tag("p", "There is only one agent to look at.", cls="empty"))
+        return
+    one, two = st.columns(2)
+    first = one.selectbox("First agent", agents, index=0, key="first", bind="query-params")
+    second = two.selectbox("Second agent", agents, index=1, key="second", bind="query-params")
+    if first == second:
+        frame.show(tag("p", "Choose two different agents.", cls="empty"))
+        return
+    told, rows = breakdown.paired(counted, first, second)
+    frame.show(theme.section("Paired over the same tasks", f"{len(rows)} tasks that both have runs on"))
+    if told is None:
+        frame.show(tag("p", "No task has runs of both.", cls="empty"))
+        return
+    words = breakdown.comparison_words(told, first, second)
+    frame.show(tag("div", tag("p", words[0], cls="h3"), *(tag("p", line, cls="sm") for line in words[1:]), cls="soft"))
+    frame.show(breakdown.compared(rows, first, second, partial(address, batch)))
+
+
+def frame_of(found: list[Cell]) -> pd.DataFrame:
+    """A row a task and agent and version, as it is shown and exported."""
     return pd.DataFrame(
         [
             {
@@ -97,7 +244,7 @@ def frame_of(cells: list[Cell]) -> pd.DataFrame:
                 "Agent": visible(cell.agent),
                 "Attempted": cell.attempted,
                 "Graded": cell.graded,
-                "Needs physician": cell.ungraded,
+                "No result": cell.ungraded,
                 "Invalid": cell.invalid,
                 "Not finished": cell.open,
                 "Passed": cell.passed,
@@ -108,78 +255,132 @@ def frame_of(cells: list[Cell]) -> pd.DataFrame:
                 "Version": f"{cell.agent_digest[:8]}/{cell.grade_digest[:8]}" if cell.agent_digest else "",
                 "Notes": visible(cell.notes),
             }
-            for cell in cells
+            for cell in found
         ]
     )
+
+
+def every_row(batch: Batch) -> None:
+    """Every task and agent and version, none left out."""
+    frame.show(theme.section("A row a task, agent and version", "graded + no result + invalid = attempted"))
+    made = frame_of(report_cells(frame.trial_rows(batch)))
+    st.dataframe(made, hide_index=True, height="content" if len(made) <= 20 else 600)
+
+
+def _csv(name: str, found: Set, k: int) -> str:
+    made = frames.figures(found, k) if name == "figures" else getattr(frames, name)(found)
+    return str(made.to_csv(index=False))
+
+
+def export(batch: Batch, found: Set, k: int) -> None:
+    """What a researcher takes along; the whole report is a command."""
+    with st.popover("Export", icon=":material/download:"):
+        for name, words in (("figures", "Every figure"), ("trials", "Every trial"), ("verdicts", "Every verdict")):
+            st.download_button(
+                f"{words}, CSV", partial(_csv, name, found, k), f"{batch.name}-{name}.csv", "text/csv",
+                key=f"get-{name}", on_click="ignore", type="tertiary", icon=":material/table:",
+            )  # fmt: skip
+        frame.show(tag("p", "The whole report as one page without script:", cls="sm mute"))
+        st.code(
+            f"python -m graders report {batch.name} --format html --out report.html", language="bash", wrap_lines=True
+        )
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+
+def choices(whole: Set) -> tuple[str, str, str, int]:
+    """(group, workflow, capability, k) as the reader chose them."""
+    groups = sorted({fact.group for fact in whole.facts if fact.group})
+    workflows = sorted({fact.workflow for fact in whole.facts if fact.workflow})
+    runs = leaderboard.most_runs(whole)
+    one, two, three, four = st.columns([1, 1, 1, 0.6])
+    group = one.selectbox("Group", [ANY, *groups], key="group", bind="query-params")
+    workflow = two.selectbox("Workflow", [ANY, *workflows], key="workflow", bind="query-params")
+    capability = three.selectbox(
+        "Capability", [ANY, *CAPABILITIES], key="capability", bind="query-params",
+        format_func=lambda name: breakdown.CAPABILITIES[name][0] if name in breakdown.CAPABILITIES else name,
+    )  # fmt: skip
+    ks = list(range(2, max(3, runs + 1))) if runs > 1 else [1]
+    k = four.selectbox("k runs", ks, index=min(1, len(ks) - 1), key="k", bind="query-params", disabled=runs < 2)
+    return group or ANY, workflow or ANY, capability or ANY, int(k or 1)
+
+
+def empty(words: str) -> None:
+    """Nothing to show yet, and where to go."""
+    frame.show(tag("header", tag("h1", "Results", cls="h1"), cls="head"))
+    frame.show(tag("p", words, cls="empty"))
+    st.page_link(frame.path("run.py"), label="Run agents on tasks", icon=":material/play_circle:")
+
+
+def tools(found: Set, batch: Batch, k: int) -> None:
+    """Calibration and export."""
+    if st.button("Calibrate the judge", icon=":material/balance:", key="calibrate"):
+        frame.go("calibrate.py", {"batch": batch.name})
+    export(batch, found, k)
 
 
 def page() -> None:
     """Draw the page."""
     batches = frame.batches()
     if not batches:
-        frame.show(tag("header", tag("h1", "Results", cls="h1"), cls="head"))
-        frame.show(tag("p", "Nothing has been run in this workspace yet.", cls="empty"))
-        st.page_link(frame.path("run.py"), label="Run agents on tasks", icon=":material/play_circle:")
+        empty("Nothing has been run in this workspace yet.")
         return
     names = [batch.name for batch in batches]
     heading, choice = st.columns([2.4, 1], vertical_alignment="bottom")
     name = choice.selectbox("Batch", names, key="batch", bind="query-params")
-    batch = next(one for one in batches if one.name == name) if name in names else batches[0]
-    every = runs.counted(frame.trial_rows(batch))
-    cells, older = runs.current(every, batch)
-    lines = runs.by_agent(cells)
-    tasks = {cell.task for cell in cells}
-    total = {
-        key: sum(getattr(cell, key) for cell in cells) for key in ("attempted", "graded", "ungraded", "invalid", "open")
-    }
-    chips = [theme.chip(f"{total['attempted']:,} attempted"), theme.chip(f"{total['graded']:,} graded")]
-    profiles = sorted({cell.profile for cell in cells if cell.profile})
-    chips.insert(0, theme.chip(f"Profile: {', '.join(profiles)}" if profiles else "Profile unknown"))
-    if total["ungraded"]:
-        chips.append(theme.chip(f"{total['ungraded']:,} need a physician", "gray", "hourglass_empty"))
-    if total["invalid"]:
-        chips.append(theme.chip(f"{total['invalid']:,} invalid", "orange", "warning"))
-    if total["open"]:
-        chips.append(theme.chip(f"{total['open']:,} not finished", "blue", "progress_activity"))
-    if any(cell.draft for cell in cells):
-        chips.append(theme.chip("Draft tasks among them", "gray", "edit_note"))
-    with heading:
-        count = (
-            f"{len(tasks)} task{'s' if len(tasks) != 1 else ''} × {len(lines)} agent{'s' if len(lines) != 1 else ''}"
-        )
-        frame.show(tag("header", tag("h1", f"Results: {batch.name}, {count}", cls="h1"), frame.facts(*chips)))
-    if not cells:
-        frame.show(tag("p", "This batch has no trial yet.", cls="empty"))
+    batch = next((one for one in batches if one.name == name), batches[0])
+    state = frame.batch_state(batch)
+    whole = _comparable(str(batch.path), state, batch)
+    if not whole.facts:
+        with heading:
+            empty("This batch has no trial yet.")
         return
+    older_version(batch)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        view = st.segmented_control(
+            "View", [OVERVIEW, PARTS, COMPARE, ROWS], default=OVERVIEW, required=True, key="view", bind="query-params",
+            label_visibility="collapsed",
+        )  # fmt: skip
+        aside = st.container(horizontal=True, width="content")
+    group, workflow, capability, k = choices(whole)
     with st.container(horizontal=True, vertical_alignment="center"):
         definition = st.segmented_control(
             "What passes", [ALL_PASS, CRITICAL], default=ALL_PASS, required=True, key="passes", bind="query-params",
             label_visibility="collapsed",
         )  # fmt: skip
         base = st.segmented_control(
-            "Out of what", [VALID, STRICT], default=VALID, required=True, key="of", bind="query-params",
+            "Out of what", [GRADED, STRICT], default=GRADED, required=True, key="of", bind="query-params",
             label_visibility="collapsed",
         )  # fmt: skip
-        if len(tasks) < 20:
-            frame.show(tag("span", "Under 20 tasks: listed, not ranked.", cls="sm mute"))
-    frame.show(theme.section("Agents", "runs that passed, counted; no estimate is made from them"))
-    frame.show(agents_table(lines, definition or ALL_PASS, base or VALID))
-    controls = [line for line in lines if is_built_in(line.agent)]
-    if controls:
-        told = ", ".join(f"{line.agent} {passed(line, ALL_PASS)} of {denominator(line, VALID)}" for line in controls)
-        words = f"Controls: {told}. oracle must pass all; noop, shotgun and parrot must pass none."
-        frame.show(tag("p", words, cls="sm mute"))
-    frame.show(
-        theme.section("Tasks by agents", f"runs passed; easiest first, {min(SHOWN, len(tasks))} of {len(tasks)} tasks")
-    )
-    frame.show(heat_map(cells, definition or ALL_PASS, base or VALID, batch.name))
-    frame.show(theme.section("A row a task and agent", "graded + needs physician + invalid = attempted"))
-    st.dataframe(frame_of(cells), hide_index=True, height="content" if len(cells) <= 20 else 600)
-    if older:
-        frame.show(
-            theme.section("Earlier versions of these tasks", "not counted above: another version is another task")
-        )
-        st.dataframe(frame_of(older), hide_index=True)
+        frame.show(difference(whole, group, workflow))
+    found = _narrowed(str(batch.path), state, group, workflow, capability, whole)
+    with aside:
+        tools(found, batch, k)
+    basis: Basis = "strict" if base == STRICT else "graded"
+    critical = definition == CRITICAL
+    key = (str(batch.path), state, group, workflow, capability)
+    drawn = _lines(key, k, basis, critical, found)
+    with heading:
+        header(batch, whole, drawn)
+    counted = _cells(key, basis, critical, found)
+    if view == ROWS:
+        every_row(batch)
+    elif not drawn:
+        frame.show(tag("p", "No trial fits these choices.", cls="empty"))
+    elif view == COMPARE:
+        compare_two(batch, found, counted)
+    elif view == PARTS:
+        parts(found, key)
+    else:
+        board(drawn, k, len(found.tasks))
+        overview(batch, found, key, counted, state)
+
+
+def difference(whole: Set, group: str, workflow: str) -> Markup:
+    """What the chosen tasks can show."""
+    tasks = len(narrowed(whole, group=group, workflow=workflow).tasks)
+    return tag("span", leaderboard.difference_words(tasks), cls="sm mute")
 
 
 page()

@@ -1,0 +1,1 @@
+"""What the Results page shows: trials narrowed, leaderboard, breakdown, two agents compared. No page in here."""
