@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from graders.sandbox import kernel
 from graders.sandbox.runner import Sandbox, SandboxFault, SandboxUnavailable, probe
 from graders.verdicts import Judgement, Truth
 from tasks.package import Task, load
+from tasks.workspace import Workspace
 from tests.tasks.packages import TINY_ID, tiny_files
 
 pytestmark = pytest.mark.skipif(bool(kernel.available()), reason=f"no kernel sandbox here: {kernel.available()}")
@@ -122,6 +124,29 @@ ESCAPES = {
     "os._exit with a status": ("import os\nos._exit(3)", "ended with 3"),
     "abort": ("import os\nos.abort()", "signal|without an answer|ended"),
     "a crash": ("import ctypes\nctypes.string_at(0)", "signal|Error"),
+    "signal by fcntl": (
+        "import fcntl, os\nfcntl.fcntl(3, fcntl.F_SETOWN, os.getppid())\nreturn passed('x')",
+        "PermissionError",
+    ),
+    "sleep for ever": ("import time\ntime.sleep(1_000_000)\nreturn passed('x')", "did not end within 3 s"),
+    "other charts in the cache": (
+        "import os\nreturn passed(str(os.listdir(CACHE)))",
+        "PermissionError",
+    ),
+    "TCP beyond": (
+        "import _socket\n_socket.socket(2, 1).connect(('192.0.2.1', 443))\nreturn passed('x')",
+        "PermissionError",
+    ),
+    "UDP to loopback": (
+        "import _socket\n_socket.socket(2, 2).sendto(b'x', ('127.0.0.1', 53))\nreturn passed('x')",
+        "PermissionError",
+    ),
+    "ptrace": (
+        "import ctypes\nif ctypes.CDLL(None).ptrace(16, 1, 0, 0):\n    raise PermissionError\nreturn passed('x')",
+        "PermissionError",
+    ),
+    "subprocess": ("import subprocess\nsubprocess.run(['/bin/true'])\nreturn passed('x')", "PermissionError"),
+    "read the code of the workbench": ("return passed(open(ROOT + '/pyproject.toml').read())", "PermissionError"),
     "deep recursion": ("def deep(n):\n    return deep(n + 1)\nreturn deep(0)", "RecursionError|signal"),
     "no such function": ("raise LookupError('x')", "LookupError"),
 }  # fmt: skip
@@ -132,11 +157,14 @@ def test_every_escape_is_blocked_and_named(
     box: Sandbox, row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("graders.sandbox.runner.CPU_SECONDS", 2)
+    monkeypatch.setattr("graders.sandbox.runner.WALL_SECONDS", 3.0 if row == "sleep for ever" else 20.0)
     keep = tmp_path / "keep"
     keep.write_text("kept")
     body, words = ESCAPES[row]
+    cache = Workspace.find().cache / "charts"
+    root = Path(__file__).resolve().parents[3]
     with pytest.raises(SandboxFault, match=words):
-        answer(box, body, head=f"KEEP = {str(keep)!r}")
+        answer(box, body, head=f"KEEP, CACHE, ROOT = {str(keep)!r}, {str(cache)!r}, {str(root)!r}")
     assert keep.read_text() == "kept"
     assert not Path("/tmp/workbench-escape").exists()
     # That checkpoint is lost, the others are not.
@@ -213,6 +241,78 @@ def test_calls_share_nothing(box: Sandbox) -> None:
     said = box.call("second", evidence)
     assert isinstance(said, Judgement)
     assert said.reason == "None None"
+
+
+#: Looks through the memory of its process, 64 MB to either side of the evidence, for a note: it begins with STEM and
+#: has a known checksum, so that the search does not find itself.
+FIND = """
+import ctypes, zlib
+from graders.verdicts import passed
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+def readable(page):
+    # A path in a page that cannot be read is EFAULT; in any other it names no file, or one that may not be opened.
+    return not (LIBC.open(ctypes.c_void_p(page), 0) == -1 and ctypes.get_errno() == 14)
+
+def tried(evidence):
+    near = id(next(iter(evidence.files.values()))) & ~4095
+    for page in range(near - (64 << 20), near + (64 << 20), 4096):
+        if readable(page):
+            data = ctypes.string_at(page, 4096)
+            at = data.find(STEM)
+            while at >= 0:
+                if zlib.crc32(data[at : at + LENGTH]) == SUM:
+                    return passed('found')
+                at = data.find(STEM, at + 1)
+    return passed('not found')
+"""
+
+
+def finds(note: str) -> str:
+    """Code that looks for a note in all the memory that it can reach."""
+    return f"STEM, LENGTH, SUM = {note[:8].encode()!r}, {len(note)}, {zlib.crc32(note.encode())}\n{FIND}"
+
+
+def test_another_tasks_text_and_another_trials_note_are_in_no_memory_that_task_code_shares(box: Sandbox) -> None:
+    note = "zebra-in-the-note-of-the-first-trial"
+    first = evidence_with(finds(note), {"/workspace/output/n.md": note})
+    other_trial = Evidence(task=first.task, chart=first.chart, files={"/workspace/output/n.md": "nothing"})
+    other_task = evidence_with(finds(note) + "# another task\n", {"/workspace/output/n.md": "nothing"})
+    found = [box.call("tried", one) for one in (first, other_trial, first, other_task)]
+    said = [one.reason for one in found if isinstance(one, Judgement)]
+    assert said == ["found", "not found", "found", "not found"]
+
+
+def test_the_answers_and_reviews_of_a_task_never_reach_its_code(box: Sandbox) -> None:
+    said = answer(box, "return passed(str([p for p in evidence.task.files if p.startswith(('solution', 'reviews'))]))")
+    assert isinstance(said, Judgement)
+    assert said.reason == "[]"
+
+
+def test_ending_the_sandbox_ends_every_process_of_it() -> None:
+    fresh = Sandbox()
+    assert isinstance(answer(fresh, "return passed('x')"), Judgement)
+    assert fresh._process is not None
+    group = fresh._process.pid
+    fresh.close()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and _alive(group):
+        os.sched_yield()
+    assert not _alive(group)
+
+
+def _alive(session: int) -> list[int]:
+    """Processes of a session that still run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
 
 
 def test_a_gigabyte_of_print_goes_nowhere(box: Sandbox, capfd: pytest.CaptureFixture[str]) -> None:
