@@ -78,7 +78,7 @@ def plan_line(at: Sitting) -> None:
     locked = at.plan
     assert locked is not None
     plan = locked.plan
-    line = "; ".join(part for part in (plan.answer, f"must not: {plan.must_not}", plan.follow_up) if part)
+    line = " · ".join(part.rstrip(" .") for part in (plan.answer, f"must not: {plan.must_not}", plan.follow_up) if part)
     with st.expander(f"Your plan, locked {locked.at.astimezone():%H:%M}", icon=":material/lock:", key="myplan"):
         for key, label, _ in forms.PLAN:
             frame.show(tag("p", tag("span", f"{label}: ", cls="b"), str(getattr(plan, key))))

@@ -72,7 +72,7 @@ def bar(at: Sitting) -> None:
                 "div",
                 tag("span", needed, cls="b sm", role="status"),
                 tag("span", f" {saved_words(at.book)}", cls="sm mute"),
-                tag("span", " A locked plan cannot be edited; you can add a correction later.", cls="sm mute"),
+                tag("span", " · A locked plan cannot be edited; you can add a correction later.", cls="sm mute"),
             )
         )
         pressed = st.button(

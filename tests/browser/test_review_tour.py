@@ -4,6 +4,7 @@ adjudication, sign-off, release. With TOUR set to a folder its screenshots are k
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -90,7 +91,7 @@ class Person:
 
     def choose(self, group: str | Locator, word: str) -> None:
         """Choose in a segmented control, until the page holds it."""
-        found = self.page.get_by_role("radiogroup", name=group) if isinstance(group, str) else group
+        found = self.page.get_by_role("radiogroup", name=group, exact=True) if isinstance(group, str) else group
         radio = found.get_by_role("radio", name=word, exact=True)
         for _ in range(3):
             if radio.get_attribute("aria-checked") == "true":
@@ -133,7 +134,7 @@ def judge(who: Person, verdicts: dict[str, str] | None = None) -> None:
     ):
         who.press("Next open item")
         who.seen.settle()
-        groups = who.page.get_by_role("radiogroup", name="Order ")
+        groups = who.page.get_by_role("radiogroup", name=re.compile(r"^Order \d+ of checkpoint"))
         expect(groups.first).to_be_visible()
         for place in range(groups.count()):
             who.choose(groups.nth(place), "Right")
@@ -147,8 +148,8 @@ def finding(who: Person, text: str, dimension: str, weight: str) -> None:
     pane = who.page.locator(".st-key-finding")
     pane.get_by_role("combobox", name="Dimension").click()
     who.page.get_by_role("option", name=dimension).click()
-    who.choose(pane.get_by_role("radiogroup", name="Weight"), weight)
-    who.choose(pane.get_by_role("radiogroup", name="Confidence"), "Sure")
+    who.choose(pane.get_by_role("radiogroup", name="Weight", exact=True), weight)
+    who.choose(pane.get_by_role("radiogroup", name="Confidence", exact=True), "Sure")
     who.press("Add finding")
     expect(pane.get_by_text(text)).to_be_visible()
 
