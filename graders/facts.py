@@ -199,7 +199,7 @@ _MOST = 50_000
 
 
 class _Kept:
-    """The facts of one batch in the cache: this process's memory first, then the file, which is read when it is needed."""
+    """The facts of one batch in the cache: this process's memory first, then the file, read only when it is needed."""
 
     def __init__(self, place: Path | None) -> None:
         self._place = place
