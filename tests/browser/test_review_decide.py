@@ -16,6 +16,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "nephrology-small"
+IDLE = (
+    "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
+    " && document.querySelectorAll('[data-stale=true]').length === 0"
+)
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +95,16 @@ def press(page: Page, key: str, then: str) -> None:
     """Press a key, and again as a person would where it came before the change's own buttons stood. Such a key is for
     nobody: the buttons carry the change's id, so that it never reaches a change that is not on the screen."""
     told = page.get_by_text(then, exact=True).first
-    for _ in range(6):
+    for _ in range(4):
+        page.wait_for_function(IDLE)
         page.keyboard.press(key)
+        # Either it was heard, and the script runs; or it was not, and the page stays idle.
         try:
-            told.wait_for(timeout=8_000)
+            told.wait_for(timeout=4_000)
         except TimeoutError:
-            continue
-        return
+            page.wait_for_function(IDLE)
+        if told.is_visible():
+            return
     expect(told).to_be_visible()
 
 
