@@ -23,6 +23,7 @@ from providers.base import (
     ToolSpec,
     Turn,
     UserMessage,
+    whole_text,
 )
 from providers.endpoint import Endpoint, broken_transport, status_failure
 from providers.retry import Transient
@@ -140,6 +141,7 @@ def read(events: Sequence[dict[str, Any]], asked: dict[str, Any]) -> Turn:
     if not is_whole:
         raise Transient("the stream ended before the message did")
     calls = _finish_calls(blocks, partial)
+    blocks = whole_text(blocks)
     return Turn(
         blocks=tuple(blocks),
         calls=calls,
@@ -221,7 +223,7 @@ def _finish_calls(blocks: list[dict[str, Any]], partial: dict[int, str]) -> tupl
         except ValueError:
             arguments = {}
         block["input"] = arguments if isinstance(arguments, dict) else {}
-        calls.append(ToolRequest(block["id"], block["name"], text))
+        calls.append(ToolRequest(block["id"], whole_text(block["name"]), whole_text(text)))
     return tuple(calls)
 
 

@@ -77,6 +77,26 @@ class Turn:
     """The line of exchange.jsonl that holds this answer as it came, 1 = the first; 0 where none is kept."""
 
 
+def whole_text(value: Any) -> Any:
+    """A JSON value whose texts can be written down: half of a surrogate pair, which a model can send as an escape and
+    no file or request can hold, becomes U+FFFD; two halves that met again are the character that they are."""
+    if isinstance(value, str):
+        return value if _can_be_written(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {whole_text(key): whole_text(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [whole_text(inner) for inner in value]
+    return value
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class SystemMessage:
     text: str

@@ -22,6 +22,7 @@ from providers.base import (
     ToolSpec,
     Turn,
     UserMessage,
+    whole_text,
 )
 from providers.endpoint import Endpoint, broken_transport, status_failure
 from providers.retry import Transient
@@ -126,6 +127,7 @@ def read(events: Sequence[dict[str, Any]], asked: dict[str, Any]) -> Turn:
         raise Transient("the stream ended before the message did")
     if calls:
         message["tool_calls"] = [calls[index] for index in sorted(calls)]
+    message = whole_text(message)
     requests = tuple(
         ToolRequest(call["id"], call["function"]["name"], call["function"]["arguments"] or "{}")
         for call in message.get("tool_calls", ())

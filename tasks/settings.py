@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -33,6 +34,18 @@ def _model_name(name: str) -> str:
     return name
 
 
+def _endpoint(url: str) -> str:
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise ValueError("an http(s) address is wanted")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        # Settings are stored with each run, and a key must not be.
+        raise ValueError("an address without user, password or query is wanted; keys go into the environment")
+    return url
+
+
+#: A base URL that holds no secret.
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
 #: The name of an environment variable. A key itself never fits it, so that none can end up in the file.
 Variable = Annotated[str, AfterValidator(_variable)]
 ModelName = Annotated[str, AfterValidator(_model_name)]
@@ -90,7 +103,7 @@ class Price(Strict):
 class ModelSettings(Strict):
     """One `[model."provider/name"]`."""
 
-    endpoint: str = Field(default="", description="base URL; empty = the provider's own")
+    endpoint: Endpoint = Field(default="", description="base URL; empty = the provider's own")
     key_env: Variable = Field(default="", description="variable that holds the key; empty = the provider's usual one")
     reasoning: str = Field(
         default="", description="an effort, 'none', or 'budget:N' tokens; empty = the provider's own"

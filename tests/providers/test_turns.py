@@ -25,6 +25,7 @@ from providers.base import (
     ToolSpec,
     Turn,
     UserMessage,
+    whole_text,
 )
 from providers.chat import endpoint_of
 from providers.endpoint import Overflowed, status_failure
@@ -396,3 +397,7 @@ def test_no_level_of_logging_writes_down_what_is_sent(
     caplog.set_level(logging.DEBUG)
     play(Reply(text="ok")).chat(face).turn(START, TOOLS)
     assert "Please see the referral" not in caplog.text
+
+
+def test_halves_of_a_character_are_joined_or_replaced() -> None:
+    assert whole_text({"a": ["\ud83d\ude00", "x\ud83d", "as it was"]}) == {"a": ["\U0001f600", "x\ufffd", "as it was"]}

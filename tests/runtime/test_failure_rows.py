@@ -166,6 +166,15 @@ ROWS: dict[str, Row] = {
         Outcome.finished,
         flags=("no tool calls",),
     ),
+    "half of a character in text": Row((Reply(text="So \ud83d", calls=(ORDER,)),), Outcome.finished, DONE, 1),
+    "half of a character in arguments": Row(
+        (Reply(calls=(ToolUse(name="write_file", arguments='{"file_path": "reply.md", "content": "a \\ud83d"}'),)),),
+        Outcome.finished,
+        (("write_file", True),),
+    ),
+    "half of a character in a tool's name": Row(
+        (Reply(calls=(ToolUse(name="bad\ud83d"),)),), Outcome.finished, (("bad\ufffd", True),)
+    ),
     "unknown tool": Row((Reply(calls=(ToolUse(name="drop"),)),), Outcome.finished, (("drop", True),)),
     "empty content": Row((Reply(),), Outcome.finished, flags=("no tool calls",)),
     "parallel calls": Row(

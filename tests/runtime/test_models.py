@@ -13,7 +13,7 @@ from providers import RetryPolicy
 from providers.wire import KEY, Fault, Reply, Script, Tokens, ToolUse, WireServer
 from runtime.__main__ import app
 from runtime.models import Checked, check, configured, in_words, last_check
-from tasks.errors import UsageError
+from tasks.errors import SettingsError, UsageError
 from tasks.workspace import Workspace
 
 FACES = ("anthropic", "openai")
@@ -181,3 +181,14 @@ def test_the_command_ends_with_what_it_found(
     assert "fault: the model called no tool" in said.stdout
     assert CliRunner().invoke(app, ["models", "check", "openai/none"]).exit_code == 2
     assert CliRunner().invoke(app, ["models", "check", "openai/scripted", "--data-class", "x"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "url", ["http://user:s3cret@host/v1", "https://host/v1?api_key=s3cret", "https://host/v1#s3cret", "s3cret"]
+)
+def test_an_endpoint_holds_no_secret(workspace: Workspace, url: str) -> None:
+    workspace.make()
+    workspace.settings_file.write_text(f'[model."openai/x"]\nendpoint = "{url}"\n')
+    with pytest.raises(SettingsError, match="address") as refused:
+        configured(workspace)
+    assert "s3cret" not in str(refused.value)
