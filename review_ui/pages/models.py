@@ -1,109 +1,123 @@
-"""Models: what workbench.toml configures, whether it works, what it costs, which data it may see. No key is shown."""
+"""Models: what is configured, whether it works, what it costs and what it may see. A key is never shown."""
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from urllib.parse import urlsplit
 
 import streamlit as st
 
-from review_ui import following, frame, theme
+from review_ui import frame, theme
 from review_ui.markup import Markup, join, tag
 from runtime import jobs
 from runtime.models import ModelRow, configured
+from tasks.errors import WorkbenchError
+from tasks.taxonomy import DataClass
 
-EXAMPLE = """[model."openai/gpt-local"]
-endpoint = "http://127.0.0.1:8000/v1"
-key_env = "LOCAL_KEY"          # the name of the variable that holds the key, never the key
-data_class = "open"
-price = {input = 0.0, cache_read = 0.0, cache_write = 0.0, output = 0.0}   # USD per million tokens
-"""
-
-
-def place(endpoint: str) -> str:
-    """Where the model is asked, without what may be secret in an address: user, password, query."""
-    if not endpoint:
-        return "the provider's own endpoint"
-    parts = urlsplit(endpoint)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+CLEARED: dict[DataClass, str] = {"open": "open data", "dua": "data under an agreement", "phi": "identified data"}
 
 
 def state_chip(row: ModelRow) -> Markup:
-    """Whether trials can be run with it, as far as is known."""
-    if row.key_env and not row.has_key:
-        return theme.chip("No key", "orange", "key_off")
+    """What the last check says of it."""
     if row.checked is None:
         return theme.chip("Not checked", "gray", "help")
     if row.is_stale:
-        return theme.chip("Settings changed since its check", "orange", "history")
-    return (
-        theme.chip("Works", "green", "check_circle")
-        if row.checked.works
-        else theme.chip("Cannot be used", "red", "cancel")
-    )
+        return theme.chip("Settings changed since the check", "gray", "history")
+    if not row.checked.works:
+        return theme.chip("Cannot be used", "orange", "warning")
+    return theme.chip("Works", "green", "check_circle")
 
 
-def card(row: ModelRow) -> Markup:
-    """One model."""
-    price = (
-        f"${row.price.input:g} in, ${row.price.output:g} out, a million tokens"
-        if row.price
-        else "no price: costs are unknown, and no money limit can be set"
+def price(row: ModelRow) -> str:
+    """USD a million tokens, in and out, or that it is unknown."""
+    return f"USD {row.price.input:g} in, {row.price.output:g} out" if row.price else "unknown"
+
+
+def table(rows: list[ModelRow]) -> Markup:
+    """A row a model."""
+    heads = ("Model", "State", "Key", "Price of a million tokens", "May see", "Reasoning", "Used for", "Checked")
+    made = []
+    for row in rows:
+        key = f"set in {row.key_env}" if row.has_key else f"not set: {row.key_env}" if row.key_env else "none named"
+        at = f"{row.checked.at:%Y-%m-%d %H:%M} UTC" if row.checked else "–"
+        cells = (key, price(row), CLEARED[row.data_class], row.reasoning or "its own", ", ".join(row.uses) or "–", at)
+        made.append(
+            tag(
+                "tr",
+                tag("th", row.name, scope="row"),
+                tag("td", state_chip(row)),
+                join(tag("td", cell) for cell in cells),
+            )
+        )
+    head = tag("tr", join(tag("th", name, scope="col") for name in heads))
+    return tag("table", tag("thead", head), tag("tbody", join(made)), cls="grid")
+
+
+def findings(row: ModelRow) -> Markup | None:
+    """What the last check found, each with what to do; None where there is nothing to say."""
+    if row.checked is None or not row.checked.findings:
+        return None
+    told = join(
+        tag("li", tag("b", "Fault: " if finding.blocks else "Note: "), f"{finding.what} {finding.remedy}")
+        for finding in row.checked.findings
     )
-    key = (
-        f"key from {row.key_env}" + ("" if row.has_key else ", which is not set here")
-        if row.key_env
-        else "needs no key"
-    )
-    facts = [place(row.endpoint), key, price]
-    if row.reasoning:
-        facts.append(f"reasoning: {row.reasoning}")
-    chips = [state_chip(row), theme.chip(f"Cleared for data class {row.data_class}", "plain", "lock_open")]
-    chips += [theme.chip(f"Used as {use}", "blue") for use in row.uses]
-    found = []
-    if row.checked is not None:
-        told = f"Checked {row.checked.at.astimezone():%-d %b %Y, %H:%M}, {row.checked.seconds:.1f} s"
-        told += f", answered as {row.checked.answered_as}" if row.checked.answered_as else ""
-        found.append(tag("p", told, cls="sm mute"))
-        for finding in row.checked.findings:
-            icon = theme.icon("cancel" if finding.blocks else "info", "bad" if finding.blocks else "warn")
-            found.append(tag("div", icon, tag("span", f" {finding.what} {finding.remedy}", cls="sm")))
-    return tag(
-        "div",
-        tag("div", tag("span", row.name, cls="h3"), " ", theme.chips(*chips)),
-        tag("p", " · ".join(facts), cls="sm mute"),
-        join(found),
-    )
+    return tag("div", tag("h3", row.name, cls="h3"), tag("ul", told))
+
+
+def checking() -> dict[str, jobs.Status]:
+    """The latest check of each model that still runs or that ended without a word."""
+    found: dict[str, jobs.Status] = {}
+    for job in jobs.jobs(frame.workspace()):
+        name = job.about.get("check", "")
+        if name and name not in found:
+            found[name] = jobs.status(frame.workspace(), job)
+    return found
+
+
+def _check(name: str) -> None:
+    key = st.session_state.setdefault(f"check-{name}", secrets.token_hex(8))
+    jobs.start(frame.workspace(), ["runtime", "models", "check", name], about={"check": name}, key=key)
+    st.session_state[f"check-{name}"] = secrets.token_hex(8)
+
+
+def body() -> None:
+    """The table, what was found, and a button that checks."""
+    try:
+        rows = configured(frame.workspace())
+    except WorkbenchError as fault:
+        frame.show(frame.notice("workbench.toml cannot be read", str(fault)))
+        return
+    if not rows:
+        frame.show(
+            tag("p", "No model is configured. Built-in agents need none; add [model.\"provider/name\"] to "
+                     "workbench.toml for others.", cls="empty")
+        )  # fmt: skip
+        return
+    frame.show(table(rows))
+    running = {name for name, status in checking().items() if status.state == "running"}
+    frame.show(theme.section("Check a model", "one tool call, a few hundred tokens, no patient"))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.selectbox("Model", [row.name for row in rows], key="model")
+        st.button("Check", type="primary", on_click=_check, args=(name,), disabled=name in running, key="check")
+    for one in sorted(running):
+        frame.show(tag("p", f"{one} is being asked …", cls="sm mute", role="status"))
+    told = [shown for row in rows if (shown := findings(row)) is not None]
+    if told:
+        frame.show(theme.section("What the last checks found"))
+        frame.show(join(told))
 
 
 def page() -> None:
-    """Draw the page."""
-    rows = configured(frame.workspace())
-    st.page_link(frame.path("run.py"), label="Run agents on tasks", icon=":material/arrow_back:")
-    lead = f"{len(rows)} in workbench.toml. A check asks for one tool call and sends no patient's data."
-    frame.show(tag("header", tag("div", tag("h1", "Models", cls="h1"), tag("p", lead, cls="lead")), cls="head"))
-    if not rows:
-        words = (
-            "No model is configured. oracle, noop, shotgun and parrot need none. Add one to workbench.toml like this:"
+    """The whole page."""
+    frame.show(
+        tag(
+            "header",
+            tag("h1", "Models", cls="h1"),
+            tag("p", "Set in workbench.toml. Keys stay in the environment of this server and are not shown.",
+                cls="lead"),
+            cls="head",
         )
-        frame.show(tag("p", words, cls="empty"))
-    for row in rows:
-        mark = hashlib.sha256(row.name.encode()).hexdigest()[:12]
-        with st.container(horizontal=True, vertical_alignment="center", key=f"row-model-{mark}"):
-            frame.show(card(row))
-            about = {"check": row.name}
-            if following.follow(about, "Checking"):
-                continue
-            key = st.session_state.setdefault(f"check-key-{mark}", secrets.token_hex(8))
-            if st.button("Check", icon=":material/network_check:", key=f"check-{key}", width=110):
-                command = ["runtime", "models", "check", row.name, "--data-class", row.data_class]
-                jobs.start(frame.workspace(), command, about=about, key=key)
-                st.session_state[f"check-key-{mark}"] = secrets.token_hex(8)
-                st.rerun()
-    with st.expander("How a model is configured", expanded=not rows, key="example"):
-        st.code(EXAMPLE, language="toml", wrap_lines=True)
+    )  # fmt: skip
+    frame.part(body, every=2.0 if any(s.state == "running" for s in checking().values()) else None)()
 
 
 page()

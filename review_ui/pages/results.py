@@ -31,6 +31,8 @@ ALL_PASS, CRITICAL = "All required pass", "Critical pass"
 GRADED, STRICT = "Graded runs", "Strict: the rest = failed"
 OVERVIEW, PARTS, COMPARE, ROWS = "Overview", "By group and workflow", "Compare two", "Every task and agent"
 SHOWN = 40
+#: Agents beside which the heat map leaves room for something else.
+WIDE = 6
 
 
 # ---- what is computed, kept for as long as the trials stay the same --------------------------------------------------
@@ -88,7 +90,7 @@ def header(batch: Batch, whole: Set, drawn: list[Line]) -> None:
 
 def older_version(batch: Batch) -> None:
     """Trials whose verdicts are of an earlier version of the checkpoints: grading again is what they need."""
-    waiting = sum(to_regrade(fact) for fact in frame.trial_facts(batch))
+    waiting = sum(to_regrade(row) for row in frame.trial_rows(batch))
     about = {"regrade": batch.name}
     if following.follow(about, "Grading again") or not waiting:
         return
@@ -130,13 +132,14 @@ def board(drawn: list[Line], k: int, tasks: int) -> None:
 
 def overview(batch: Batch, found: Set, key: Hashable, counted: Cells, state: Hashable) -> None:
     """Heat map left; why tasks fail and the output gap right."""
-    left, right = st.columns([1.25, 1], gap="large")
+    narrow = len(found.agents) <= WIDE
     order = breakdown.easiest_first(counted)
     pages = max(1, -(-len(order) // SHOWN))
     asked = frame.asked("page")
     at = min(pages, max(1, int(asked) if asked.isdecimal() else 1))
     shown = order[(at - 1) * SHOWN : at * SHOWN]
     to = partial(address, batch)
+    left, right = st.columns([1.25, 1], gap="large") if narrow else (st.container(), st.container())
     with left:
         frame.show(
             theme.section(
@@ -145,7 +148,8 @@ def overview(batch: Batch, found: Set, key: Hashable, counted: Cells, state: Has
         )
         frame.show(breakdown.heat_map(counted, shown, found.agents, to))
         frame.pager(at, pages)
-    with right:
+    why, gap = (right, right) if narrow else right.columns(2, gap="large")
+    with why:
         frame.show(theme.section("Why tasks fail", "share of failed checkpoints, by capability"))
         shares = _frame(key, "failure_shares", "capability", found)
         if len(shares):
@@ -158,6 +162,7 @@ def overview(batch: Batch, found: Set, key: Hashable, counted: Cells, state: Has
                     frame.show(breakdown.plain(kinds, percents))
         else:
             frame.show(tag("p", "No graded checkpoint here.", cls="empty"))
+    with gap:
         output_gap(batch, found, state)
     first = _frame(key, "first_failures", "", found)
     if len(first):
@@ -165,11 +170,14 @@ def overview(batch: Batch, found: Set, key: Hashable, counted: Cells, state: Has
             theme.section("First failed step", "the earliest failed checkpoint in clinical order, commonest first")
         )
         frame.show(breakdown.first_steps(first, to))
-    for name, title, percents in (("judges", "Judge", ("flip_rate",)), ("causes", "Causes that physicians named", ())):
-        rows = _frame(key, name, "", found)
-        if len(rows):
-            frame.show(theme.section(title, "flip rate = votes besides the commonest" if name == "judges" else ""))
-            frame.show(breakdown.plain(rows, percents))
+    judges = _frame(key, "judges", "", found)
+    if len(judges):
+        frame.show(theme.section("Judge", "flip rate = votes besides the commonest, of all votes"))
+        frame.show(breakdown.plain(judges, ("flip_rate",)))
+    causes = _frame(key, "causes", "", found)
+    if len(causes):
+        frame.show(theme.section("Causes that physicians named", "the earliest cause of each failure"))
+        frame.show(breakdown.plain(causes))
 
 
 def output_gap(batch: Batch, found: Set, state: Hashable) -> None:

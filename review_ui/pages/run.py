@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from collections.abc import Hashable
 from datetime import datetime
+from pathlib import Path
 
 import streamlit as st
 
+from graders.facts import TrialFact
+from graders.intervals import detectable_difference
 from graders.report import TrialRow
-from review_ui import frame, runs, theme
+from review_ui import frame, planning, runs, theme
 from review_ui.catalog import TaskRow
 from review_ui.markup import Markup, join, tag
 from runtime import jobs
 from runtime.agents import BUILT_IN
 from runtime.jobs import Status
 from tasks.errors import WorkbenchError
+from tasks.package import Task
 from tasks.stored import Batch, StoredTrial
 from tasks.trials import OUTCOMES
 
@@ -62,38 +67,72 @@ def chosen_tasks(rows: list[TaskRow]) -> list[str]:
     return st.multiselect("Tasks", offered, default=offered, key=f"tasks-{group}", placeholder="Choose tasks")
 
 
-def trials_of(rows: list[TaskRow], agents: list[str], each: int) -> int:
-    """How many trials it comes to: oracle runs once for each reference plan of a task."""
-    return sum(each * (max(1, row.plans) if agent == "oracle" else 1) for row in rows for agent in agents)
+@st.cache_resource(show_spinner=False, max_entries=20)
+def _attempts(folder: str, state: Hashable) -> planning.Attempts:
+    return planning.attempts_of(Batch(Path(folder)))
 
 
-def plan_card(rows: list[TaskRow], agents: list[str], each: int, limits: list[str], unsafe: str) -> None:
+@st.cache_resource(show_spinner=False, max_entries=50)
+def _work(
+    folder: str, state: Hashable, digests: Hashable, names: tuple[str, ...], each: int, judge: bool, _tasks: list[Task]
+) -> planning.Work:
+    return planning.work(_tasks, names, each, _attempts(folder, state) if folder else {}, judge=judge)
+
+
+def earlier(agents: list[str]) -> list[TrialFact]:
+    """What the chosen agents' stored trials came to, of every batch."""
+    wanted = set(agents)
+    facts = [fact for batch in frame.batches() for fact in frame.trial_facts(batch)]
+    return [fact for fact in facts if fact.row.agent.split(":", 1)[0] in wanted]
+
+
+def planned(rows: list[TaskRow], agents: list[str], each: int, into: Batch | None) -> planning.Work:
+    """What every chosen trial needs, by what is stored in the batch it goes into."""
+    tasks = [frame.task(row.id) for row in rows]
+    digests = tuple((task.id, task.agent_digest, task.grade_digest) for task in tasks)
+    folder, state = (str(into.path), frame.batch_state(into)) if into else ("", None)
+    judge = bool(frame.workspace().settings.use.judge)
+    return _work(folder, state, digests, tuple(agents), each, judge, tasks)
+
+
+def plan_card(
+    rows: list[TaskRow], agents: list[str], each: int, limits: list[str], slots: int, into: Batch | None, unsafe: str
+) -> None:
     """What it will do, and the button that does it."""
     tasks = [row.id for row in rows]
-    trials = trials_of(rows, agents, each)
+    work = planned(rows, agents, each, into) if tasks and agents else planning.Work(0, 0, 0, 0, {})
+    known = earlier(agents) if work.run else []
     paid = [agent for agent in agents if agent not in BUILT_IN]
     facts = [
-        ("Tasks", f"{len(tasks):,}"),
-        ("Agents", f"{len(agents):,}"),
-        ("Runs of each", f"{each:,}"),
-        ("Trials to run", f"{trials:,}"),
-        ("Expected cost", "nothing" if not paid else "unknown before the first run"),
+        (f"Trials, {len(tasks):,} × {len(agents):,} × {each:,}", f"{work.total:,}"),
+        ("Already stored, reused", f"{work.reuse:,}"),
+        ("Regraded only", f"{work.regrade:,}"),
+        ("To run", f"{work.run:,}"),
+        ("Expected cost, agents", planning.money_words(planning.cost(work, known)) if paid else "nothing"),
     ]
+    if frame.workspace().settings.use.judge:
+        facts.append(("Expected cost, judge", planning.money_words(planning.judge_cost(work, known))))
+    facts.append(("Expected time", planning.time_words(planning.seconds(work, known, slots))))
     lines = [
         tag("div", tag("span", name, cls="mute"), tag("span", value, cls="b"), cls="pair") for name, value in facts
     ]
-    frame.show(tag("div", tag("p", "What this will do", cls="h3"), join(lines), cls="soft plan-card"))
+    notes = [difference(len(tasks), each)]
     if "oracle" in agents:
-        frame.show(tag("p", "oracle runs once for each reference plan of a task.", cls="sm mute"))
+        notes.append("oracle runs once for each reference plan of a task.")
+    if work.busy:
+        notes.append(f"{work.busy:,} are being run by another process.")
+    told = tag("div", join(tag("p", note, cls="sm") for note in notes), cls="notes") if tasks else None
+    frame.show(tag("div", tag("p", "What this will do", cls="h3"), join(lines), told, cls="soft plan-card"))
     # The key is minted when the page is drawn and is part of the button's own: the second click of a double click
     # meets a button that is gone, and a repeated request a job that is there.
     key = st.session_state.setdefault("run-key", secrets.token_hex(8))
-    ready = trials > 0 and not unsafe
-    words = f"Start {trials:,} trials"
+    doing = work.run + work.regrade
+    words = f"Start {work.run:,} trials" if work.run or not work.regrade else f"Regrade {work.regrade:,} trials"
     if st.button(
-        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not ready, width="stretch"
-    ):
-        name = runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
+        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not doing or bool(unsafe),
+        width="stretch",
+    ):  # fmt: skip
+        name = into.name if into else runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
         command = ["runtime", "run", *tasks, "--suite", str(frame.source().root), "--batch", name, "--runs", str(each)]
         for agent in agents:
             command += ["--agent", agent]
@@ -101,8 +140,19 @@ def plan_card(rows: list[TaskRow], agents: list[str], each: int, limits: list[st
         st.session_state["run-key"] = secrets.token_hex(8)
         st.query_params["batch"] = name
         st.rerun()
-    if not ready:
+    if unsafe or not work.total:
         frame.show(tag("p", unsafe or "Choose at least one task and one agent.", cls="sm mute"))
+    elif not doing:
+        frame.show(tag("p", "Everything of this is stored already and still holds.", cls="sm mute"))
+
+
+def difference(tasks: int, each: int) -> str:
+    """What so many tasks can show."""
+    points = 100 * detectable_difference(tasks)
+    of = f"{each:,} run{'s' if each != 1 else ''} of {tasks:,} task{'s' if tasks != 1 else ''}"
+    if points >= 99.5:
+        return f"{of}: too few to show a difference between two agents."
+    return f"{of} can show a difference of about {points:.0f} points between two agents."
 
 
 def _names() -> list[str]:
@@ -130,12 +180,18 @@ def settings() -> None:
                 cls="sm mute",
             )
         )
+        st.page_link(frame.path("models.py"), label="Models: which work, cost, clearance", icon=":material/hub:")
         frame.show(theme.section("3 · Runs and limits", "an empty limit = as in workbench.toml"))
         one, two, three, four = st.columns(4)
-        each = one.number_input("Runs of each", 1, 100, 1, key="runs-of-each")
+        each = one.number_input("Runs of each", 1, 1000, 1, key="runs-of-each")
         turns = two.number_input("Turns at most", 1, 10_000, None, key="turns", placeholder="100")
         cost = three.number_input("USD a trial at most", 0.01, None, None, key="cost", placeholder="no limit")
         slots = four.number_input("At the same time", 1, 64, 2, key="slots")
+        found = {batch.name: batch for batch in frame.batches()}
+        into = st.selectbox(
+            "Into", ["", *found], key="into", format_func=lambda name: f"Batch {name}" if name else "A new batch",
+            help="In an older batch only what is not there, or no longer holds, is run, with that batch's limits.",
+        )  # fmt: skip
         limits = ["--jobs", str(int(slots))]
         if turns:
             limits += ["--turns", str(int(turns))]
@@ -144,7 +200,10 @@ def settings() -> None:
     closed = [row.id for row in rows if row.id in tasks and row.data_class != "open"]
     unsafe = f"Local mode runs open data only; leave out {', '.join(closed)}." if closed else ""
     with right:
-        plan_card([row for row in rows if row.id in tasks], list(agents or []), int(each), limits, unsafe)
+        plan_card(
+            [row for row in rows if row.id in tasks], list(agents or []), int(each), limits, int(slots),
+            found.get(into or ""), unsafe,
+        )  # fmt: skip
 
 
 # ---- what runs ------------------------------------------------------------------------------------------------------

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from datetime import UTC
+from typing import NamedTuple
 
 import streamlit as st
 
 from graders.describe import describe
 from graders.score import TaskResult, task_result
+from graders.steps import first_failed
 from graders.words import plain_words
-from review_ui import chart_sections, frame, prose, steps, theme
+from review_ui import by_hand, chart_sections, following, frame, prose, steps, theme
 from review_ui.chartview.words import kind_words
-from review_ui.markup import Markup, join, tag
+from review_ui.markup import Markup, join, tag, visible
 from review_ui.steps import Entry, OrderLine, Step, Trajectory
+from runtime import jobs
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import Task
 from tasks.stored import StoredTrial
@@ -373,6 +377,18 @@ def evidence_links(trial: StoredTrial, task: Task, verdict: Verdict, lines: Sequ
     return list(dict.fromkeys(made))
 
 
+def by_words(verdict: Verdict) -> Markup | None:
+    """Who says so, where it is no rule: a physician by name, a judge by model and votes."""
+    if verdict.grader.kind == "person":
+        cause = f" ({verdict.cause})" if verdict.cause else ""
+        return tag("span", f"{verdict.grader.name}, by hand{cause}: ", cls="b")
+    if verdict.judging is None:
+        return None
+    agreeing = len(verdict.judging.counted) - verdict.judging.dissenting
+    votes = f"{agreeing} of {len(verdict.judging.votes)} votes"
+    return tag("span", f"{verdict.judging.model}, {votes}: ", cls="mute")
+
+
 def verdicts(trial: StoredTrial, task: Task, result: TaskResult | None, lines: Sequence[OrderLine]) -> None:
     """Each checkpoint with verdict, reason and links to its evidence."""
     deciding = result.deciding if result else {}
@@ -380,6 +396,7 @@ def verdicts(trial: StoredTrial, task: Task, result: TaskResult | None, lines: S
     said = ", ".join(f"{n} {theme.VERDICTS[name][1].lower()}" for name, n in tally.items() if n)
     frame.show(theme.section("Checkpoints", said or "not graded"))
     rows = []
+    first = first_failed_id(task, deciding)
     for number, checkpoint in enumerate(task.checkpoints, start=1):
         verdict = deciding.get(checkpoint.id)
         links = evidence_links(trial, task, verdict, lines) if verdict else []
@@ -393,16 +410,72 @@ def verdicts(trial: StoredTrial, task: Task, result: TaskResult | None, lines: S
                         tag("span", f"{number} ", cls="mute"),
                         tag("span", checkpoint.title, cls="b"),
                         tag("span", f" {checkpoint.criticality}", cls="sm mute"),
+                        tag("span", " · first to fail", cls="sm warn") if checkpoint.id == first else None,
                     ),
                     theme.verdict_chip(verdict.result) if verdict else theme.chip("Not graded", "gray"),
                     cls="pair",
                 ),
-                tag("div", verdict.reason, cls="sm") if verdict else None,
+                tag("div", by_words(verdict), verdict.reason, cls="sm") if verdict else None,
                 tag("div", join(links, " "), cls="sm links") if links else None,
                 cls="verdict-row",
             )
         )
     frame.show(tag("div", join(rows), cls="rows"))
+
+
+class Placed(NamedTuple):
+    """A checkpoint with its result and place, for the order in which a consult goes."""
+
+    checkpoint: str
+    capability: str
+    place: int
+    result: str
+
+
+def first_failed_id(task: Task, deciding: Mapping[str, Verdict]) -> str:
+    """The checkpoint that failed first in clinical order; "" where none failed."""
+    placed = [
+        Placed(one.id, one.capability, place, deciding[one.id].result)
+        for place, one in enumerate(task.checkpoints)
+        if one.id in deciding
+    ]
+    found = first_failed(placed)
+    return found.checkpoint if found else ""
+
+
+def again(trial: StoredTrial, task: Task, given: Sequence[Verdict]) -> None:
+    """A verdict of one's own, and grading again where the checkpoints have changed."""
+    batch, key = trial_batch(trial), trial.key
+    name = f"{batch}/{key.task}/{key.agent}/{key.run}"
+    about = {"regrade": name}
+    if given and not any(one.grade_digest == task.grade_digest for one in given):
+        words = "These verdicts are of an earlier version of the checkpoints."
+        frame.show(tag("p", theme.icon("history", "warn"), f" {words}", cls="sm warn", role="status"))
+        if not following.follow(about, "Grading again"):
+            mark = st.session_state.setdefault("regrade-key", secrets.token_hex(8))
+            if st.button("Regrade", icon=":material/history:", key=f"regrade-{mark}"):
+                jobs.start(frame.workspace(), ["graders", "regrade", name], about=about, key=mark)
+                st.session_state["regrade-key"] = secrets.token_hex(8)
+                st.rerun()
+    saved = st.session_state.pop("by-hand", None)
+    if saved is not None:
+        frame.show(by_hand.stored_words(saved))
+    if trial.outcome is None or not task.checkpoints:
+        return
+    opened = st.toggle("Disagree with a verdict", key="disagree")
+    if not opened:
+        return
+    with st.container(border=True, key="byhand"):
+        admitted = by_hand.grader()
+        if admitted is None:
+            return
+        titles = {one.id: f"{number} {one.title}" for number, one in enumerate(task.checkpoints, start=1)}
+        chosen = st.selectbox("Checkpoint", list(titles), format_func=lambda id: visible(titles[id]), key="disputed")
+        checkpoint = next(one for one in task.checkpoints if one.id == chosen)
+        verdict = by_hand.form(trial, task, checkpoint, *admitted)
+        if verdict is not None:
+            st.session_state["by-hand"] = verdict
+            st.rerun()
 
 
 def notes(trial: StoredTrial, result: TaskResult | None) -> None:
@@ -459,7 +532,9 @@ def page() -> None:
     given = trial.verdicts()
     result = None
     if task is not None and given:
-        digest = given[-1].grade_digest
+        # By the present checkpoints where any verdict is; else by the version that was graded last.
+        present = any(one.grade_digest == task.grade_digest for one in given)
+        digest = task.grade_digest if present else given[-1].grade_digest
         result = task_result(task.checkpoints, given, digest)
     header(trial, batch, task, result, told)
     numbers = sorted(one.key.run for one in trials)
@@ -470,10 +545,6 @@ def page() -> None:
                 frame.go("trial.py", frame.trial_address(batch, task_id, agent, numbers[other]))
     if task is None:
         frame.show(frame.notice("The task of this trial cannot be read.", why))
-    elif result is not None and given[-1].grade_digest != task.grade_digest:
-        frame.show(
-            tag("p", "The checkpoints have changed since these verdicts; regrade to see the new ones.", cls="sm warn")
-        )
     evidence = frozenset(
         cite.n
         for verdict in (result.deciding if result else {}).values()
@@ -491,6 +562,7 @@ def page() -> None:
         orders(trial, task, lines, result)
         if task is not None:
             verdicts(trial, task, result, lines)
+            again(trial, task, given)
     if outcome is None and trial.alive:
         frame.show(tag("p", "This trial is running; reload to see more.", cls="sm mute"))
 

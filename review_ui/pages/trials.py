@@ -7,10 +7,26 @@ import streamlit as st
 from graders.report import TrialRow
 from review_ui import frame, theme
 from review_ui.markup import Markup, tag
+from review_ui.results.narrow import to_regrade
 
 PAGE = 25
 ANY = "Any"
-RESULTS = {ANY: None, "Pass": "pass", "Fail": "fail", "Needs physician": "ungraded", "No result": ""}
+REGRADE = "regrade"
+RESULTS = {
+    ANY: None, "Pass": "pass", "Fail": "fail", "Needs physician": "ungraded", "To regrade": REGRADE, "No result": "",
+}  # fmt: skip
+
+
+def state_of(row: TrialRow) -> str:
+    """The row's result; REGRADE where it has none only because the checkpoints have changed since."""
+    return REGRADE if to_regrade(row) else row.result
+
+
+def chip(row: TrialRow) -> Markup:
+    """The row's state."""
+    if to_regrade(row):
+        return theme.chip("To regrade", "orange", "history")
+    return theme.result_chip(row.result, row.outcome.value)
 
 
 def cells(row: TrialRow) -> Markup:
@@ -22,7 +38,7 @@ def cells(row: TrialRow) -> Markup:
             tag("div", row.task, cls="h3"),
             tag("div", f"{row.agent} · run {row.run} · {row.batch}", cls="sm mute"),
         ),
-        tag("div", theme.result_chip(row.result, row.outcome.value)),
+        tag("div", chip(row)),
         tag("div", row.outcome.value.replace("_", " "), cls="sm"),
         tag("div", frame.harm_chip(row.severe_harm_events)),
         tag(
@@ -75,7 +91,7 @@ def page() -> None:
         if (not words or words.casefold() in row.task.casefold())
         and (agent in (None, ANY) or row.agent == agent)
         and (batch_name in (None, ANY) or row.batch == batch_name)
-        and (result in (None, ANY) or row.result == RESULTS[result])
+        and (result in (None, ANY) or state_of(row) == RESULTS[result])
     ]
     pages = max(1, -(-len(shown) // PAGE))
     at = min(pages, max(1, int(frame.asked("page") or 1) if (frame.asked("page") or "1").isdecimal() else 1))

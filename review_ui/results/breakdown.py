@@ -80,7 +80,9 @@ def failures(frame: pd.DataFrame) -> Markup:
     rows = []
     for agent, mine in frame.groupby("agent", sort=True):
         pieces = []
-        for row in mine.itertuples():
+        order = {name: place for place, name in enumerate(CAPABILITIES)}
+        parts_of = sorted(mine.itertuples(), key=lambda row: order.get(str(row.part), len(order)))
+        for row in parts_of:
             if not row.failed:
                 continue
             words, role, ink = CAPABILITIES.get(str(row.part), (str(row.part), "gray-fill", "dark"))
@@ -97,7 +99,7 @@ def failures(frame: pd.DataFrame) -> Markup:
             )
         said = "; ".join(
             f"{CAPABILITIES.get(str(row.part), (str(row.part),))[0]} {100 * float(row.share):.0f}%"
-            for row in mine.itertuples()
+            for row in parts_of
             if row.failed
         )
         body = tag("div", join(pieces), cls="stack", role="img", aria_label=f"{agent}: {said}")

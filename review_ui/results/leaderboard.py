@@ -94,7 +94,7 @@ def _line(agent: str, facts: Sequence[TrialFact], k: int, basis: Basis, critical
     rate, interval = events_per_task(list(events.values()), [most[task] for task in events])
     costs = [fact.cost for fact in graded]
     known = [cost for cost in costs if cost is not None]
-    waiting = sum(to_regrade(fact) for fact in facts)
+    waiting = sum(to_regrade(fact.row) for fact in facts)
     return Line(
         agent=agent,
         rank=None,

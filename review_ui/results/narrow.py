@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Literal
 
 from graders.facts import CheckpointFact, Set, TrialFact
-from graders.report import CHANGED_CHECKPOINTS, NOT_GRADED
+from graders.report import CHANGED_CHECKPOINTS, NOT_GRADED, TrialRow
 from graders.score import SEVERE
 
 ANY = "All"
 Result = Literal["pass", "fail", "ungraded"]
 
 
-def to_regrade(fact: TrialFact) -> bool:
+def to_regrade(row: TrialRow) -> bool:
     """Whether the trial has no result only because nobody has graded it by the present checkpoints: no physician is
     needed, grading again is."""
-    return fact.row.result == "ungraded" and fact.row.note in (CHANGED_CHECKPOINTS, NOT_GRADED)
+    return row.result == "ungraded" and row.note in (CHANGED_CHECKPOINTS, NOT_GRADED)
 
 
 def narrowed(found: Set, *, group: str = ANY, workflow: str = ANY, capability: str = ANY) -> Set:

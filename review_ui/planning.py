@@ -1,0 +1,126 @@
+"""What a run would do before it does: which trials are there already, which would run, and what that may cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from graders.facts import TrialFact
+from runtime.agents import is_built_in, oracles
+from runtime.batch import Need, decide
+from tasks.package import Task
+from tasks.stored import Batch, StoredTrial
+
+Attempts = Mapping[tuple[str, str, int], Sequence[StoredTrial]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Trials by what they need, and of those that would run how many each agent has."""
+
+    reuse: int
+    regrade: int
+    run: int
+    busy: int
+    to_run: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """All planned trials."""
+        return self.reuse + self.regrade + self.run + self.busy
+
+
+@dataclass(frozen=True)
+class Range:
+    """The middle half of what earlier trials came to, times the trials to run."""
+
+    low: float
+    high: float
+
+
+def agents_of(names: Iterable[str], task: Task) -> list[str]:
+    """The agents as they are run on a task: oracle stands for each of its reference plans."""
+    found: list[str] = []
+    for name in names:
+        found += oracles(task) if name == "oracle" else [name]
+    return list(dict.fromkeys(found))
+
+
+def attempts_of(batch: Batch) -> Attempts:
+    """The attempts of a batch by task, agent and run."""
+    found: dict[tuple[str, str, int], list[StoredTrial]] = {}
+    for trial in batch.attempts():
+        found.setdefault((trial.key.task, trial.key.agent, trial.key.run), []).append(trial)
+    return found
+
+
+def work(tasks: Sequence[Task], names: Sequence[str], runs: int, there: Attempts, *, judge: bool = False) -> Work:
+    """What tasks x agents x runs need, given the attempts that are there. Reads the verdicts of each of these."""
+    needs: Counter[Need] = Counter()
+    to_run: Counter[str] = Counter()
+    for task in tasks:
+        for agent in agents_of(names, task):
+            for run in range(1, runs + 1):
+                given = there.get((task.id, agent, run), ())
+                need = decide(given, task, judge=judge).need if given else Need.run
+                needs[need] += 1
+                if need in (Need.run, Need.rerun, Need.resume):
+                    to_run[agent] += 1
+    running = needs[Need.run] + needs[Need.rerun] + needs[Need.resume]
+    return Work(needs[Need.reuse], needs[Need.regrade], running, needs[Need.busy], dict(to_run))
+
+
+def _middle(values: Sequence[float]) -> Range:
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return Range(ordered[round(0.25 * last)], ordered[round(0.75 * last)])
+
+
+def cost(planned: Work, earlier: Iterable[TrialFact]) -> Range | None:
+    """USD for the agents; None where an agent that costs has no earlier trial of known cost."""
+    return _expected(planned, [(one.row.agent, one.cost) for one in earlier], free=True)
+
+
+def judge_cost(planned: Work, earlier: Iterable[TrialFact]) -> Range | None:
+    """USD for the judge, from what judging the same agents' trials cost; None where that is not known."""
+    return _expected(planned, [(one.row.agent, one.judge_cost) for one in earlier], free=False)
+
+
+def seconds(planned: Work, earlier: Iterable[TrialFact], slots: int) -> float | None:
+    """Wall seconds with so many trials at a time; None where an agent has no earlier trial."""
+    told = _expected(planned, [(one.row.agent, one.seconds) for one in earlier if one.row.result], free=False)
+    return None if told is None else (told.low + told.high) / 2 / max(1, min(slots, planned.run))
+
+
+def _expected(planned: Work, known: Sequence[tuple[str, float | None]], *, free: bool) -> Range | None:
+    low = high = 0.0
+    for agent, count in planned.to_run.items():
+        if free and is_built_in(agent):
+            continue
+        values = [value for name, value in known if name == agent and value is not None]
+        if not values:
+            return None
+        each = _middle(values)
+        low, high = low + count * each.low, high + count * each.high
+    return Range(low, high)
+
+
+def money_words(told: Range | None) -> str:
+    """ "$38 to $55"."""
+    if told is None:
+        return "unknown before its first run"
+    if told.high == 0:
+        return "nothing"
+    low, high = f"${told.low:,.2f}", f"${told.high:,.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def time_words(told: float | None) -> str:
+    """ "about 50 min"."""
+    if told is None:
+        return "unknown before its first run"
+    if told < 50:
+        return "under a minute"
+    minutes = told / 60
+    return f"about {minutes:.0f} min" if minutes < 90 else f"about {minutes / 60:.1f} h"
