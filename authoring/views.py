@@ -6,14 +6,14 @@ And statistics over a set of tasks: how far reviewers agreed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from authoring.applying import Consequence
 from authoring.clinical import Raw, Row, checkpoint_change, field_table
 from authoring.diffs import FileDiff, diff
 from authoring.edits import Package
 from authoring.jsontext import EditError
-from authoring.proposals import parse_proposal, path_in_package
+from authoring.proposals import ProposedEdit, parse_proposal, path_in_package
 from authoring.seat import Snapshot
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import load
@@ -52,20 +52,29 @@ def change_view(at: Snapshot, change: str) -> ChangeView:
     proposal = parse_proposal(at.files.get(path, b""), where=f"{at.task_id}/{path}")
     refs = at.state.proposals[found.proposal].changes
     place = [ref.change for ref in refs].index(change)
-    proposed = proposal.edits[place]
-    before = Package(at.files)
+    view = edit_view(at.task_id, at.files, proposal.edits, refs, place)
+    return replace(view, status=found.status, made_by=found.made_by, decisions=found.decisions)
+
+
+def edit_view(
+    task: str, files: Mapping[str, bytes], edits: Sequence[ProposedEdit], refs: Sequence[ChangeRef], place: int
+) -> ChangeView:
+    """The edit at `place` of a proposal, put up or not, over a package; members of its group that it needs are applied
+    before it. Raises EditError where it does not apply."""
+    proposed, ref = edits[place], refs[place]
+    before = Package(files)
     try:
         after = before.apply(proposed.edit)
     except EditError:
         for number in range(place):
-            if found.ref.group and refs[number].group == found.ref.group:
-                before = before.apply(proposal.edits[number].edit)
+            if ref.group and refs[number].group == ref.group:
+                before = before.apply(edits[number].edit)
         after = before.apply(proposed.edit)
     old, new = before.files(), after.files()
-    title, rows, raw = _in_words(at.task_id, found.ref.unit, old, new, before, after)
+    title, rows, raw = _in_words(task, ref.unit, old, new, before, after)
     return ChangeView(
-        found.ref, found.status, found.made_by, proposed.rationale, title, rows, raw, diff(old, new),
-        Consequence.of(old, new, task=at.task_id), found.decisions,
+        ref, "undecided", "", proposed.rationale, title, rows, raw, diff(old, new), Consequence.of(old, new, task=task),
+        {},
     )  # fmt: skip
 
 

@@ -167,23 +167,29 @@ def _in_note(edit: NoteEdit, package: Package) -> ResourceEdit:
         words = f"stands {count} times" if count else "does not stand"
         raise EditError(f"the text to find {words} in the note", where=edit.ref)
     pointer, text = found[0]
+    return ResourceEdit(
+        ref=edit.ref, operations=note_operations(body, pointer, text.replace(edit.find, edit.replace, 1))
+    )
+
+
+def note_operations(body: Any, pointer: str, text: str) -> tuple[dict[str, Any], ...]:
+    """Tested operations that make `text` the attached text at `pointer` of a resource, size and hash with it."""
     attachment = _at(body, pointer)
-    data = text.replace(edit.find, edit.replace, 1).encode()
+    data = text.encode()
     values: dict[str, Any] = {"data": base64.b64encode(data).decode()}
     if "size" in attachment:
         values["size"] = len(data)
     if "hash" in attachment:
         # FHIR R4, Attachment.hash: the SHA-1 of the data, in base64.
         values["hash"] = base64.b64encode(sha1(data, usedforsecurity=False).digest()).decode()
-    operations = [
+    return tuple(
         one
         for key, value in values.items()
         for one in (
             {"op": "test", "path": f"{pointer}/{key}", "value": attachment[key]},
             {"op": "replace", "path": f"{pointer}/{key}", "value": value},
         )
-    ]
-    return ResourceEdit(ref=edit.ref, operations=tuple(operations))
+    )
 
 
 def _chart_unit(ref: str) -> str:
