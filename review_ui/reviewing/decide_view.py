@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
@@ -29,6 +28,11 @@ from tasks.review.events import Decided, Proposed
 from tasks.review.state import ChangeState
 
 
+def slot(at: Sitting, name: str) -> str:
+    """The key of something that this sitting remembers: of this person and task, and of no other."""
+    return f"decide-{name}-{at.me}-{at.at.task_id}"
+
+
 def book(at: Sitting) -> Notebook:
     """Drafts of decisions: apart from those of stage 1, which have the same round."""
     return at.book
@@ -41,11 +45,18 @@ def since_chip(at: Sitting) -> list[Markup]:
 
 
 def _new(at: Sitting) -> frozenset[str]:
-    seen = at.desk.db.seen(at.me, at.at.task_id)
-    if seen is None:
-        return frozenset()
+    """Changes put up since the person last looked; what is new stays new for as long as this sitting lasts."""
+    key = slot(at, "seen")
+    if key not in st.session_state:
+        seen = at.desk.db.seen(at.me, at.at.task_id)
+        st.session_state[key] = seen[1] if seen else None
+        at.desk.db.mark_seen(at.me, at.at.task_id, at.at.head)
+    before = st.session_state[key]
     return frozenset(
-        ref.change for one in at.at.events if isinstance(one, Proposed) and one.at > seen[1] for ref in one.changes
+        ref.change
+        for one in at.at.events
+        if isinstance(one, Proposed) and before is not None and one.at > before
+        for ref in one.changes
     )
 
 
@@ -64,14 +75,14 @@ def draw(at: Sitting) -> None:
         frame.show(frame.notice("Nothing is up for decision.", next_words(at)))
         return
     drafts = {item: draft.value for item, draft in book(at).all().items()}
-    if st.session_state.get("decide-summary"):
+    if st.session_state.get(slot(at, "summary")):
         summary(at, every, drafts)
         return
     ids = [one.ref.change for one in every]
-    chosen = st.session_state.get("decide-at", "")
+    chosen = st.session_state.get(slot(at, "at"), "")
     if chosen not in ids:
         chosen = next((one.ref.change for one in every if not _settled(at, one, drafts)), ids[0])
-        st.session_state["decide-at"] = chosen
+        st.session_state[slot(at, "at")] = chosen
     place = ids.index(chosen)
     rail, main = st.columns([1, 3.1], gap="medium")
     with rail, st.container(key="rail"):
@@ -152,7 +163,7 @@ def draw_rail(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, st
             if not on:
                 st.button(
                     f"Go to change {number + 1}", key=f"go-{one.ref.change[:16]}", type="tertiary",
-                    on_click=_go, args=(one.ref.change,),
+                    on_click=_go, args=(at, one.ref.change),
                 )  # fmt: skip
     after = len(every) - first - len(shown)
     if after > 0:
@@ -181,9 +192,9 @@ def _sign(at: Sitting, one: ChangeState, drafts: Mapping[str, str]) -> tuple[str
     return changes.SIGNS.get(decision)
 
 
-def _go(change: str) -> None:
-    st.session_state["decide-at"] = change
-    st.session_state["decide-summary"] = False
+def _go(at: Sitting, change: str) -> None:
+    st.session_state[slot(at, "at")] = change
+    st.session_state[slot(at, "summary")] = False
 
 
 # ---- one change -----------------------------------------------------------------------------------------------------
@@ -249,36 +260,36 @@ def _decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, .
     item = f"decision.{change.ref.change}"
     settle(book(at), f"comment.{change.ref.change}")
     kept = {item: draft.value for item, draft in book(at).all().items()}
-    st.session_state.setdefault("decide-undo", []).append((change.ref.change, kept.get(item, "")))
+    st.session_state.setdefault(slot(at, "undo"), []).append((change.ref.change, kept.get(item, "")))
     kept[item] = changes.kept(change.ref, decision)
     book(at).save(item, kept[item])
     made = changes.drafted(change.ref, kept)
     if made is not None and not made.lacks:
-        _step(order, change.ref.change, 1)
+        _step(at, order, change.ref.change, 1)
 
 
-def _step(order: tuple[str, ...], here: str, by: int) -> None:
+def _step(at: Sitting, order: tuple[str, ...], here: str, by: int) -> None:
     place = order.index(here) + by
     if place >= len(order):
-        st.session_state["decide-summary"] = True
+        st.session_state[slot(at, "summary")] = True
     else:
-        st.session_state["decide-at"] = order[max(0, place)]
+        st.session_state[slot(at, "at")] = order[max(0, place)]
 
 
 def _undo(at: Sitting) -> None:
     """Take the last decision of this sitting back and show its change."""
-    done = st.session_state.get("decide-undo", [])
+    done = st.session_state.get(slot(at, "undo"), [])
     if done:
         change, before = done.pop()
         book(at).save(f"decision.{change}", before)
-        _go(change)
+        _go(at, change)
 
 
-def _next_open(open_: str) -> None:
+def _next_open(at: Sitting, open_: str) -> None:
     if open_:
-        _go(open_)
+        _go(at, open_)
     else:
-        st.session_state["decide-summary"] = True
+        st.session_state[slot(at, "summary")] = True
 
 
 def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], place: int) -> None:
@@ -299,13 +310,13 @@ def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], pl
     ):
         with st.container(horizontal=True, width="content", gap="small"):
             st.button("Previous", icon=":material/chevron_left:", shortcut="k", type="tertiary", key="previous",
-                      on_click=_step, args=(order, change.ref.change, -1), disabled=place == 0)  # fmt: skip
+                      on_click=_step, args=(at, order, change.ref.change, -1), disabled=place == 0)  # fmt: skip
             st.button("Next", icon=":material/chevron_right:", shortcut="j", type="tertiary", key="next",
-                      on_click=_step, args=(order, change.ref.change, 1))  # fmt: skip
+                      on_click=_step, args=(at, order, change.ref.change, 1))  # fmt: skip
             st.button("Next open", icon=":material/skip_next:", shortcut="n", type="tertiary", key="next-open",
-                      on_click=_next_open, args=(open_,))  # fmt: skip
+                      on_click=_next_open, args=(at, open_))  # fmt: skip
             st.button("Undo", icon=":material/undo:", shortcut="u", type="tertiary", key="undo",
-                      on_click=_undo, args=(at,), disabled=not st.session_state.get("decide-undo"))  # fmt: skip
+                      on_click=_undo, args=(at,), disabled=not st.session_state.get(slot(at, "undo")))  # fmt: skip
         with st.container(horizontal=True, width="content", gap="small", vertical_alignment="center"):
             for label, key, decision, icon in (
                 (f"Approve{with_comment}", "a", "approve", "check"),
@@ -331,11 +342,11 @@ def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], pl
             waiting = any(changes.drafted(one.ref, drafts) for one in every)
             words = (f"Saved {clock(newest)}" if newest else "") + (" · not submitted" if waiting else "")
             frame.show(tag("span", words, cls="sm mute nowrap"))
-            st.button("Summary", icon=":material/list_alt:", key="to-summary", on_click=_summary, args=(True,))
+            st.button("Summary", icon=":material/list_alt:", key="to-summary", on_click=_summary, args=(at, True))
 
 
-def _summary(on: bool) -> None:
-    st.session_state["decide-summary"] = on
+def _summary(at: Sitting, on: bool) -> None:
+    st.session_state[slot(at, "summary")] = on
 
 
 def lift(at: Sitting, change: str) -> None:
@@ -399,7 +410,7 @@ def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]
             st.button("Back to the changes", icon=":material/arrow_back:", key="from-summary", shortcut="k",
                       on_click=_back, args=(at, [one.ref.change for one in every], dict(drafts)))  # fmt: skip
             st.button("Undo", icon=":material/undo:", shortcut="u", key="undo-summary", on_click=_undo, args=(at,),
-                      disabled=not st.session_state.get("decide-undo"))  # fmt: skip
+                      disabled=not st.session_state.get(slot(at, "undo")))  # fmt: skip
             label = f"Submit {len(ready)} decision{'s' if len(ready) != 1 else ''}"
             pressed = st.button(label, type="primary", icon=":material/send:", disabled=not ready or bool(lacking),
                                 key=f"submit-{minted(name)}")  # fmt: skip
@@ -408,12 +419,12 @@ def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]
 
 
 def _back(at: Sitting, order: list[str], drafts: dict[str, str]) -> None:
-    st.session_state["decide-summary"] = False
+    st.session_state[slot(at, "summary")] = False
     for id in order:
         ref = at.state.changes[id].ref
         made = changes.drafted(ref, drafts)
         if made is None or made.lacks or made.stale:
-            st.session_state["decide-at"] = id
+            st.session_state[slot(at, "at")] = id
             return
 
 
@@ -457,10 +468,8 @@ def submit(at: Sitting, ready: Sequence[tuple[ChangeState, Drafted]], name: str)
             *(f"harm.{id}.{key}" for key in ("kind", "severity", "likelihood")),
         ]
     at.book.drop(*items)
-    at.desk.db.mark_seen(at.me, at.at.task_id, at.at.head)
-    st.session_state["decide-undo"] = []
-    st.session_state["decide-summary"] = False
-    st.session_state["decide-at"] = ""
-    st.session_state["decided"] = json.dumps([one.ref.change for one, _ in ready])
+    st.session_state[slot(at, "undo")] = []
+    st.session_state[slot(at, "summary")] = False
+    st.session_state[slot(at, "at")] = ""
     st.toast(f"{len(ready)} decisions stored.", icon=":material/check:")
     st.rerun()

@@ -240,9 +240,12 @@ def sit(task_id: str) -> Sitting:
         raise UsageError("nobody is chosen here.", remedy="Say who you are on the Home page.")
     opened = store()
     desk = Desk(frame.workspace(), opened, who.person, verified=who.verified)
-    desk.finish_round(task_id)
     with opened.at() as view:
         at = standing(task_id, view)
+    if at.state.round_is_open and not desk.still_to_come(at.state) and desk.finish_round(task_id):
+        # A crash had left the round sealed although everybody is in.
+        with opened.at() as view:
+            at = standing(task_id, view)
     if at.meta.data_class != "open" and not who.verified:
         raise NotAllowed(
             f"identities are not verified here, and this task's data class is {at.meta.data_class}.",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import streamlit as st
+
 from review_ui import frame, theme
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import forms
@@ -34,6 +36,10 @@ def draw(at: Sitting) -> None:
         return
     reviews = [one for (round, _), one in at.state.reviews.items() if round == at.state.round and one.submitted]
     frame.show(theme.section(f"Round {at.state.round}", f"{len(reviews)} reviews, all open now"))
+    trials = {"q": at.at.task_id, **frame.chosen()}
+    st.page_link(
+        frame.path("trials.py"), label="How agents did on this task", icon=":material/route:", query_params=trials
+    )
     frame.show(differences(at, [(one.person, one.submitted) for one in reviews if one.submitted]))
     for one in sorted(reviews, key=lambda review: review.person != at.me):
         if one.submitted:

@@ -125,3 +125,14 @@ def progress(rows: Sequence[Work]) -> dict[str, int]:
         "held by a veto": len(held),
         "not started": len(mine) - len(signed) - len(open_) - len(held),
     }
+
+
+def verdict_items(rows: Sequence[Work], me: str) -> tuple[dict[str, str], ...]:
+    """What the person and their co-reviewers said of each dimension of each task in each round, all of them open."""
+    found: dict[tuple[str, int, str], dict[str, str]] = {}
+    for one in rows:
+        for (round, person), review in one.state.reviews.items():
+            if (round, me) in one.state.reviews:
+                for verdict in review.submitted.verdicts if review.submitted else ():
+                    found.setdefault((one.task_id, round, verdict.dimension), {})[person] = verdict.verdict
+    return tuple(item for item in found.values() if len(item) > 1)
