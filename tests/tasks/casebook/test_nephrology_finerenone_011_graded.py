@@ -140,7 +140,15 @@ def test_each_example_order_placed_alone_passes_or_fails_as_the_declaration_says
             (verdict,) = grade(Evidence(task=task, chart=task.chart, created=(order,)), [checkpoint])
             assert (path, verdict.result) == (path, expected), verdict.reason
             checked += 1
-    assert checked == len(task.examples) == 16
+    assert checked == len([path for path in task.examples if path.endswith(".json")]) == 16
+
+
+def test_the_judged_checkpoint_has_a_text_for_each_level(task: Task) -> None:
+    texts = {path for path in task.examples if path.endswith(".md")}
+    assert texts == {f"examples/cp12-{level}.md" for level in ("pass", "partial", "fail")}
+    for path in texts:
+        # What the judge must tell apart is usefulness, not the value that another checkpoint reads.
+        assert "Current eGFR (CKD-EPI 2021): 33 mL/min/1.73 m2" in task.examples[path].decode()
 
 
 # ---- one thing wrong ------------------------------------------------------------------------------------------------
