@@ -41,7 +41,7 @@ from tasks.review.state import ReviewState
 from tasks.store import Commit
 from tasks.workspace import Workspace
 
-__all__ = ["Played", "Step", "play"]
+__all__ = ["Played", "Step", "Story", "play", "with_model"]
 
 _PACKAGES = Path(__file__).with_name("demonstration")
 #: Without a variable that names a key, a loopback endpoint is asked with this one (providers/chat.py).
@@ -87,14 +87,18 @@ def play(folder: Path, *, tell: Callable[[Step], None] = lambda step: None) -> P
     workspace = Workspace(folder.absolute())
     workspace.make()
     with WireServer({MODEL: Reviser()}, key=_NO_KEY) as wire:
-        settings = workspace.settings  # writes the file with its demonstration people
-        assert settings.people
-        with workspace.settings_file.open("a", encoding="utf-8") as file:
-            file.write(_SETTINGS.format(model=MODEL, url=wire.anthropic_url))
-        return _Story(workspace, tell).played()
+        with_model(workspace, wire.anthropic_url)
+        return Story(workspace, tell).played()
 
 
-class _Story:
+def with_model(workspace: Workspace, url: str) -> None:
+    """The workspace's settings, with the scripted model at this address."""
+    assert workspace.settings.people  # the first look writes the file, with its demonstration people
+    with workspace.settings_file.open("a", encoding="utf-8") as file:
+        file.write(_SETTINGS.format(model=MODEL, url=url))
+
+
+class Story:
     """The people at their desks, and what they do in turn."""
 
     def __init__(self, workspace: Workspace, tell: Callable[[Step], None]) -> None:

@@ -54,6 +54,7 @@ ENTRIES = (
     Entry("calibrate.py", "Calibration", "balance", "calibrate", bar=False),
     Entry("review.py", "Review", "rate_review", "review", bar=False),
     Entry("propose.py", "Propose changes", "edit_note", "propose", bar=False),
+    Entry("proposals.py", "Model's draft", "auto_fix_high", "proposals", bar=False),
     Entry("decide.py", "Decide", "checklist", "decide", bar=False),
     Entry("signoff.py", "Sign-off", "verified", "signoff", bar=False),
     Entry("guide.py", "Guide", "help", "guide"),

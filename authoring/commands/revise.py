@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,23 +39,25 @@ def revise(
         if preview:
             _preview(mine, task, model, as_json=as_json)
             return
-        found = _at_hand(mine, task, draft) if draft else _asked(mine, task, model, job)
-        if drop:
-            from authoring.reviser import store
+        with _progress(mine, job, f"Revise {task}") as progress:
+            found = _at_hand(mine, task, draft) if draft else _asked(mine, task, model, job, progress)
+            if drop:
+                from authoring.reviser import store
 
-            found = found.with_dropped(drop)
-            store(mine.workspace, found)
-        _told(mine, found, as_json=as_json and not propose)
-        if propose:
-            from authoring.reviser import send
+                found = found.with_dropped(drop)
+                store(mine.workspace, found)
+            if not as_json:
+                _told(mine, found)
+            if propose:
+                from authoring.reviser import send
 
-            found = send(mine, found)
-            if as_json:
-                print_json(_as_json(found))
-            else:
-                typer.echo(f"Up for decision: {', '.join(found.put_up)}.")
-            return
-    if not found.kept or (found.gate and found.gate.new):
+                progress.note("The gate runs where the draft is another one than it ran on")
+                found = send(mine, found)
+                if not as_json:
+                    typer.echo(f"Up for decision: {', '.join(found.put_up)}.")
+        if as_json:
+            print_json(_as_json(found))
+    if not propose and (not found.kept or (found.gate and found.gate.new)):
         raise typer.Exit(1)
 
 
@@ -81,36 +85,34 @@ def _at_hand(mine: Desk, task: str, id: str) -> Draft:
     return found
 
 
-def _asked(mine: Desk, task: str, model: str | None, job: str) -> Draft:
+def _asked(mine: Desk, task: str, model: str | None, job: str, progress: Progress) -> Draft:
     from authoring.reviser import revise as ask
 
-    progress = _progress(mine, job)
-    progress.begin(f"Revise {task}")
-    try:
-        found = ask(mine, task, model=model, job=job, tell=progress.note)
-    except WorkbenchError as fault:
-        progress.fail(str(fault))
-        raise
-    except KeyboardInterrupt:
-        progress.fail("stopped; what was asked and answered so far is kept, no draft was made")
-        typer.echo("Stopped; no draft was made.", err=True)
-        raise typer.Exit(1) from None
-    progress.end(f"Draft {found.id}: {len(found.edits)} edits")
-    return found
+    return ask(mine, task, model=model, job=job, tell=progress.note)
 
 
-def _progress(mine: Desk, job: str) -> Progress:
+@contextmanager
+def _progress(mine: Desk, job: str, what: str) -> Iterator[Progress]:
+    """Progress at the shell or in the job's folder, ended or failed as the command is."""
     from tasks.progress import to_job, to_shell
 
     # SIGTERM, which is how a page stops a job, ends it as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return to_job(mine.workspace.jobs / job) if job else to_shell()
+    progress = to_job(mine.workspace.jobs / job) if job else to_shell()
+    progress.begin(what)
+    try:
+        yield progress
+    except WorkbenchError as fault:
+        progress.fail(str(fault))
+        raise
+    except KeyboardInterrupt:
+        progress.fail("Stopped. What was asked and answered so far is kept; nothing was put up.")
+        typer.echo("Stopped; nothing was put up.", err=True)
+        raise typer.Exit(1) from None
+    progress.end("Done")
 
 
-def _told(mine: Desk, draft: Draft, *, as_json: bool) -> None:
-    if as_json:
-        print_json(_as_json(draft))
-        return
+def _told(mine: Desk, draft: Draft) -> None:
     typer.echo(f"Draft {draft.id} for {draft.task}, by {draft.asked} (answered as {draft.answered})")
     cost = "unknown" if draft.usage.cost is None else f"${draft.usage.cost:.4f}"
     typer.echo(f"  cost {cost}, {draft.repairs} repairs, prompt {draft.sent.prompt} {draft.sent.prompt_hash[:12]}")

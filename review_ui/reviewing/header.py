@@ -83,6 +83,7 @@ def doors(at: Sitting, here: str) -> None:
     entries = (
         ("review.py", "Review", "rate_review"),
         ("propose.py", "Proposals", "edit_note"),
+        ("proposals.py", "Model's draft", "auto_fix_high"),
         ("decide.py", "Decide", "checklist"),
         ("signoff.py", "Sign-off", "verified"),
     )

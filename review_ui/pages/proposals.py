@@ -1,0 +1,22 @@
+"""Proposals by a model, stage 2: what is sent and what it costs, progress, the draft, and sending it to decision."""
+
+from __future__ import annotations
+
+from review_ui import frame
+from review_ui.reviewing import header, revision_view
+from review_ui.reviewing.sitting import sit
+
+
+def page() -> None:
+    """Draw the page."""
+    at = sit(frame.asked("id"))
+    header.doors(at, "proposals.py")
+    header.draw(at)
+    if at.blind:
+        words = "A model is asked when everybody has submitted, so that its text sways nobody."
+        frame.show(frame.notice("Reviews are still coming in.", words))
+        return
+    revision_view.draw(at)
+
+
+page()
