@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
-import altair as alt
 import streamlit as st
 
 from review_ui import charts, frame, prose, theme
@@ -18,7 +17,7 @@ from review_ui.chartview.medications import Medication
 from review_ui.chartview.notes import Note, search
 from review_ui.chartview.problems import Problem
 from review_ui.chartview.words import Line, fields, kinds_words
-from review_ui.markup import Markup, highlighted, join, tag, visible
+from review_ui.markup import Markup, highlighted, join, tag
 
 SPANS: dict[str, int | None] = {"2 years": 24, "5 years": 60, "All": None}
 UNITS: dict[str, System] = {"mg/dL": "conventional", "µmol/L, SI": "SI"}
@@ -31,22 +30,10 @@ PAGE = 25
 LISTED = 12
 
 
-@st.cache_data(show_spinner=False, max_entries=400)
-def _spec(key: tuple[object, ...], _make: Callable[[], alt.LayerChart]) -> dict[str, Any]:
-    """A plot as Vega-Lite, made once for its key: building and checking one takes longer than drawing it."""
-    return _make().to_dict(validate=False)
-
-
-def plot(view: ChartView, name: str, words: str, make: Callable[[], alt.LayerChart], *key: object) -> None:
-    """Draw a plot of this chart. `key`: what else it depends on; `words`: what it shows, for who cannot see it."""
-    spec = _spec((view.mark, name, shown_theme(), *key), make)
-    st.vega_lite_chart(spec=spec, theme=None, alt=words, width="stretch")
-
-
-def shown_theme() -> str:
-    """light or dark, as the browser says."""
-    kind = st.context.theme.type
-    return "dark" if kind == "dark" else "light"
+@st.cache_resource(show_spinner=False, max_entries=400)
+def _plot(key: tuple[object, ...], _make: Callable[[], Markup]) -> Markup:
+    """A plot, made once for its key."""
+    return _make()
 
 
 def facts_strip(view: ChartView) -> None:
@@ -86,10 +73,8 @@ def times(view: ChartView) -> None:
         )  # fmt: skip
     first = _first(view)
     span = charts.Span.before(view.now, first, SPANS[chosen or "2 years"])
-    kind = shown_theme()
     if view.timeline:
-        words = f"Timeline: {len(view.timeline)} visits, procedures, images and notes up to the clock"
-        plot(view, "timeline", words, lambda: charts.timeline(view.timeline, span, kind), span)
+        frame.show(_plot((view.mark, "timeline", span), lambda: charts.timeline(view.timeline, span)))
     shown = [one for one in view.medications if any(i.end >= span.start for i in one.intervals)]
     if shown:
         legend = [
@@ -103,8 +88,7 @@ def times(view: ChartView) -> None:
             for role, words in legend
         ]
         frame.show(tag("div", join(swatches), cls="legend"))
-        words = "Medications: " + "; ".join(f"{visible(one.name)} {one.state}" for one in shown[:40])
-        plot(view, "medications", words, lambda: charts.medications(shown, span, kind), span)
+        frame.show(_plot((view.mark, "medications", span), lambda: charts.medications(shown, span)))
     elif not view.medications:
         frame.show(tag("p", "The record lists no medication.", cls="empty"))
     earlier = sum(event.when.start < span.start for event in view.timeline)
@@ -208,14 +192,14 @@ def labs(view: ChartView, ring: str = "") -> None:
     first = [plotted[n] for n in sorted(ranked[:PLOTS])]
     rest = [one for one in every if one not in first]
     span = charts.Span.before(view.now, None, 24)
-    columns = st.columns(3, gap="medium")
-    for place, one in enumerate(first):
-        with columns[place % 3]:
-            frame.show(lab_head(one))
-            newest = one.plotted[-1].when.start
-            own = span if newest >= span.start else charts.Span.before(view.now, one.plotted[0].when.start, None)
-            draw = partial(charts.lab, one, own, shown_theme(), ring)
-            plot(view, f"{one.name}|{one.unit}|{place}", charts.lab_words(one, own), draw, own, ring)
+    made = []
+    for one in first:
+        newest = one.plotted[-1].when.start
+        own = span if newest >= span.start else charts.Span.before(view.now, one.plotted[0].when.start, None)
+        draw = partial(charts.lab, one, own, ring)
+        drawn = _plot((view.mark, one.name, one.unit, one.points[0].ref, own, ring), draw)
+        made.append(tag("div", lab_head(one), drawn))
+    frame.show(tag("div", join(made), cls="lab-grid"))
     if rest:
         with st.expander(f"{len(rest)} other results, latest value of each", key="otherlabs"):
             frame.show(lab_table(rest))

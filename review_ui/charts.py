@@ -1,7 +1,8 @@
-"""The plots of the pages, in Altair: no page in here, only values in and charts out.
+"""The plots of the pages, as HTML of our own: no page in here, only values in and markup out.
 
-Text from data passes through `visible` first: Vega draws it as SVG text, where a bidirectional control would still turn
-a dose around. Times are drawn as wall-clock time of the task, whatever the reader's own time zone is.
+Nothing is drawn by a script in the browser: boxes and marks stand at percentages of their track, so that a plot
+stretches with the page, follows its theme, and is there as soon as the page is. Each mark says what it is when pointed
+at; each track has the same in words for whoever does not see it. Times are wall-clock times of the task.
 """
 
 from __future__ import annotations
@@ -9,21 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import altair as alt
-
+from review_ui.chartview.elements import plain_number
 from review_ui.chartview.labs import Point, Series, unit_words
 from review_ui.chartview.medications import Interval, Medication
 from review_ui.chartview.timeline import LANES, Event
-from review_ui.markup import visible
-from review_ui.theme import token
+from review_ui.markup import Markup, join, polyline, tag, visible
 
-#: Room for the row labels of timeline and medications, so that their time axes line up, in pixels.
-LABELS = 150
-_ROW = 23
-_FONT = "Source Sans, sans-serif"
-_NO_FRAME = alt.ViewConfig(stroke=None)
+#: Marks of one lane that would lie closer than this, in percent of the track, are drawn as one.
+_CLOSE = 0.25
+#: Pixels to expect for a track, to tell whether a dose fits into its bar.
+_WIDTH = 900
+_STEPS = (1, 2, 3, 6, 12, 24, 60, 120)
+_SHAPES = {
+    "Visits": "disc",
+    "Emergency, inpatient": "triangle warn",
+    "Procedures": "cross",
+    "ECG, imaging": "diamond",
+    "Notes": "square",
+}
+_STATES = {"active": "active", "on hold": "held", "reported": "reported", "draft": "held", "stopped": "stopped"}
 
 
 @dataclass(frozen=True)
@@ -43,108 +49,87 @@ class Span:
         return cls(start - margin, clock + margin, clock)
 
 
-def _rows(values: list[dict[str, Any]]) -> alt.Data:
-    """Values as they are: no DataFrame, no limit on rows, nothing inferred."""
-    return alt.Data(values=values)  # type: ignore[no-untyped-call]
+def _wall(at: datetime) -> datetime:
+    """Wall-clock time, whatever the zone."""
+    return at.replace(tzinfo=UTC)
 
 
-def _wall(at: datetime) -> str:
-    """Wall-clock time as text that the browser reads as UTC."""
-    return at.replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _x(at: datetime, span: Span) -> float:
+    """Where a time lies on the track, in percent, inside it."""
+    start, end = _wall(span.start), _wall(span.end)
+    return min(100.0, max(0.0, 100 * ((_wall(at) - start) / (end - start))))
 
 
-def _x(span: Span, *, labels: bool = True, ticks: int = 8, grid: bool = True) -> alt.X:
-    days = (span.end - span.start).days
-    axis = alt.Axis(
-        title=None,
-        labels=labels,
-        format="%b %Y" if days > 120 else "%-d %b",
-        tickCount=ticks,
-        grid=grid,
-        gridColor=token("hair"),
-        domain=False,
-        ticks=False,
-        labelColor=token("muted"),
-        labelFontSize=12,
-        labelFlush=False,
-        labelOverlap="greedy",
-    )
-    scale = alt.Scale(type="utc", domain=[_wall(span.start), _wall(span.end)], nice=False)
-    return alt.X("at:T", scale=scale, axis=axis)
+def ticks(span: Span, most: int = 8) -> list[tuple[float, str]]:
+    """(percent, words) of the first days of months, or of days in a short span, at most `most` of them."""
+    start, end = _wall(span.start), _wall(span.end)
+    if (end - start).days <= 120:
+        step = timedelta(days=max(1, -(-(end - start).days // most)))
+        first = (start + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        times = [first + n * step for n in range(most + 1) if first + n * step < end]
+        return [(_x(at, span), f"{at.day} {at:%b}") for at in times[:most]]
+    months = (end.year - start.year) * 12 + end.month - start.month
+    step_of = next((step for step in _STEPS if months // step <= most), _STEPS[-1])
+    found = []
+    for number in range(start.year * 12 + start.month, end.year * 12 + end.month + 1):
+        if number % step_of == 0:
+            at = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
+            if start <= at < end:
+                found.append((_x(at, span), f"{at:%b %Y}"))
+    return found[-most - 1 :]
 
 
-def _y(rows: Sequence[str], theme: str) -> alt.Y:
-    return alt.Y(
-        "row:N",
-        sort=list(rows),
-        scale=alt.Scale(domain=list(rows)),
-        axis=alt.Axis(
-            title=None,
-            ticks=False,
-            domain=False,
-            labelAlign="left",
-            labelPadding=LABELS - 2,
-            labelLimit=LABELS - 8,
-            minExtent=LABELS,
-            maxExtent=LABELS,
-            labelColor=token("ink", theme),
-            labelFontSize=12.5,
-        ),
-    )
+def _grid(span: Span, marks: Sequence[tuple[float, str]]) -> Markup:
+    lines = [tag("i", "", cls="tick", style=f"left:{at:.2f}%") for at, _ in marks]
+    clock = tag("i", "", cls="clock", style=f"left:{_x(span.clock, span):.2f}%")
+    return tag("div", join(lines), clock, cls="t-grid", aria_hidden="true")
 
 
-def _clock(span: Span, theme: str) -> alt.Chart:
-    rule = alt.Chart(_rows([{"at": _wall(span.clock)}]))
-    rule = rule.mark_rule(strokeDash=[4, 3], color=token("ink", theme), strokeWidth=1)
-    return rule.encode(x="at:T")  # type: ignore[no-any-return]
-
-
-def _layered(layers: Sequence[alt.Chart], height: int) -> alt.LayerChart:
-    return alt.LayerChart(
-        layer=list(layers),
-        height=height,
-        padding=0,
-        background="transparent",
-        config=alt.Config(view=_NO_FRAME, font=_FONT),
-    )
-
-
-def timeline(events: Sequence[Event], span: Span, theme: str = "light") -> alt.LayerChart:
-    """The events inside the span, a lane a row; only lanes that the whole chart uses."""
-    lanes = [lane for lane in LANES if any(event.lane == lane for event in events)]
-    inside = [event for event in events if (event.end or event.when.start) >= span.start]
-    values = [
-        {
-            "at": _wall(max(event.when.start, span.start)),
-            "to": _wall(min(event.end or event.when.start, span.end)),
-            "row": event.lane,
-            "what": visible(event.words)[:80],
-            "on": event.when.with_time(),
-        }
-        for event in inside
+def _axis(marks: Sequence[tuple[float, str]]) -> Markup:
+    """The words below the track; those too close to an edge are drawn inside it."""
+    made = [
+        tag("span", words, cls="first" if at < 4 else "last" if at > 95 else None, style=f"left:{at:.2f}%")
+        for at, words in marks
     ]
-    tips = [alt.Tooltip("what:N", title="What"), alt.Tooltip("on:N", title="When")]
-    shapes = alt.Scale(domain=list(LANES), range=["circle", "triangle-up", "cross", "diamond", "square"])
-    colors = alt.Scale(
-        domain=list(LANES),
-        range=[token(role, theme) for role in ("gray-text", "orange", "violet-text", "primary", "gray-text")],
-    )
-    base = alt.Chart(_rows(values))
-    points = base.mark_point(filled=True, size=52, opacity=1).encode(
-        x=_x(span, labels=False),
-        y=_y(lanes, theme),
-        shape=alt.Shape("row:N", scale=shapes, legend=None),
-        color=alt.Color("row:N", scale=colors, legend=None),
-        tooltip=tips,
-    )
-    stays = (
-        base.transform_filter("datum.row == 'Emergency, inpatient'")
-        .mark_bar(height=5, opacity=0.55)
-        .encode(x="at:T", x2="to:T", y=_y(lanes, theme), color=alt.Color("row:N", scale=colors, legend=None))
-    )
-    acute = any(value["row"] == "Emergency, inpatient" for value in values)
-    layers = [*([stays] if acute else []), *([points] if values else []), _clock(span, theme)]
-    return _layered(layers, _ROW * max(1, len(lanes)) + 8)
+    return tag("div", join(made), cls="t-axis")
+
+
+def timeline(events: Sequence[Event], span: Span) -> Markup:
+    """The events inside the span, a lane a row; only lanes that the whole chart uses."""
+    rows = []
+    for lane in LANES:
+        mine = [one for one in events if one.lane == lane]
+        if not mine:
+            continue
+        inside = [one for one in mine if (one.end or one.when.start) >= span.start]
+        made = [_stay(one, span) for one in inside if one.end and one.lane == "Emergency, inpatient"]
+        made += _marks(inside, span, _SHAPES[lane])
+        said = f"{lane}: {len(inside)} in this time"
+        track = tag("div", join(made), cls="t-track", role="img", aria_label=said)
+        rows.append(tag("div", tag("span", lane, cls="t-label"), track, cls="t-row"))
+    return tag("div", _grid(span, ticks(span)), join(rows), cls="t-plot")
+
+
+def _stay(one: Event, span: Span) -> Markup:
+    left, right = _x(one.when.start, span), _x(one.end or one.when.start, span)
+    style = f"left:{left:.2f}%;width:{max(right - left, 0.1):.2f}%"
+    return tag("i", "", cls="stay", style=style, title=f"{one.when.with_time()}: {one.words[:80]}")
+
+
+def _marks(events: Sequence[Event], span: Span, shape: str) -> list[Markup]:
+    groups: list[tuple[float, list[Event]]] = []
+    for one in sorted(events, key=lambda event: _wall(event.when.start)):
+        at = _x(max(one.when.start, span.start), span)
+        if groups and at - groups[-1][0] < _CLOSE:
+            groups[-1][1].append(one)
+        else:
+            groups.append((at, [one]))
+    made = []
+    for at, group in groups:
+        words = "; ".join(f"{one.when.with_time()}: {one.words[:80]}" for one in group[:4])
+        more = f"; and {len(group) - 4} more" if len(group) > 4 else ""
+        made.append(tag("i", "", cls=f"mark {shape}", style=f"left:{at:.2f}%", title=words + more))
+    return made
 
 
 def _lanes_of(medication: Medication) -> list[tuple[int, Interval]]:
@@ -161,68 +146,46 @@ def _lanes_of(medication: Medication) -> list[tuple[int, Interval]]:
     return placed
 
 
-def medications(every: Sequence[Medication], span: Span, theme: str = "light", width: int = 900) -> alt.LayerChart:
-    """A row a drug, a bar an interval, the dose inside where it fits. `width`: the pixels to expect for the bars."""
-    rows: list[str] = []
-    values: list[dict[str, Any]] = []
-    whole = (span.end - span.start).total_seconds()
-    taken: set[str] = set()
+def medications(every: Sequence[Medication], span: Span) -> Markup:
+    """A row a drug, a bar an interval, the dose inside where it fits, else beside it."""
+    rows = []
     for medication in every:
-        label = visible(medication.name)[:60]
-        while label in taken:
-            label += " "
-        taken.add(label)
+        lanes: dict[int, list[Markup]] = {}
         for lane, one in _lanes_of(medication):
-            if one.end < span.start:
-                continue
-            row = label if lane == 0 else f"{label} ({lane + 1})"
-            if row not in rows:
-                rows.append(row)
-            start, end = max(one.start.start, span.start), min(one.end, span.end)
-            dose = visible(short_dose(one))
-            pixels = (end - start).total_seconds() / whole * width
-            values.append(
-                {
-                    "at": _wall(start),
-                    "to": _wall(end if end > start else start + (span.end - span.start) / 200),
-                    "row": row,
-                    "state": one.state,
-                    "what": visible(one.drug)[:90],
-                    "dose": cut(visible(one.dose), 160),
-                    "inside": cut(dose, int(pixels / 6.4)) if pixels > 6.4 * min(len(dose), 14) else "",
-                    "beside": cut(dose, 34) if pixels <= 6.4 * min(len(dose), 14) else "",
-                    "since": str(one.start),
-                    "until": _until(one),
-                    "status": visible(one.status),
-                }
-            )
-    states = ["active", "on hold", "reported", "draft", "stopped"]
-    fills = [token(r, theme) for r in ("blue-mark", "page", "orange-mark", "page", "gray-fill")]
-    lines = [token(r, theme) for r in ("primary", "muted", "orange", "muted", "muted")]
-    base = alt.Chart(_rows(values))
-    bars = base.mark_bar(height=16, cornerRadius=3, strokeWidth=1).encode(
-        x=_x(span),
-        y=_y(rows, theme),
-        x2="to:T",
-        color=alt.Color("state:N", scale=alt.Scale(domain=states, range=fills), legend=None),
-        stroke=alt.Stroke("state:N", scale=alt.Scale(domain=states, range=lines), legend=None),
-        strokeDash=alt.StrokeDash(
-            "state:N", scale=alt.Scale(domain=states, range=[[1, 0], [4, 3], [1, 0], [2, 2], [1, 0]]), legend=None
-        ),
-        tooltip=[
-            alt.Tooltip("what:N", title="Drug"),
-            alt.Tooltip("dose:N", title="Dosage"),
-            alt.Tooltip("since:N", title="From"),
-            alt.Tooltip("until:N", title="To"),
-            alt.Tooltip("status:N", title="Status"),
-        ],
+            if one.end >= span.start:
+                lanes.setdefault(lane, []).append(_bar(one, span))
+        for place, lane in enumerate(sorted(lanes)):
+            label = tag("span", medication.name if not place else "", cls="t-label", title=medication.name[:200])
+            said = f"{medication.name[:80]}: {medication.state}" if not place else f"{medication.name[:80]}, at once"
+            track = tag("div", join(lanes[lane]), cls="t-track", role="img", aria_label=said)
+            rows.append(tag("div", label, track, cls="t-row"))
+    marks = ticks(span)
+    axis = tag("div", tag("span", "", cls="t-label"), _axis(marks), cls="t-row")
+    return tag("div", _grid(span, marks), join(rows), axis, cls="t-plot")
+
+
+def _bar(one: Interval, span: Span) -> Markup:
+    left, right = _x(max(one.start.start, span.start), span), _x(min(one.end, span.end), span)
+    width = max(right - left, 0.5)
+    dose = cut(visible(short_dose(one)), 80)
+    fits = width / 100 * _WIDTH > 6.4 * min(len(dose), 14)
+    told = f"{one.drug[:90]}; {one.dose[:160] or 'dosage not stated'}; {one.start} to {_until(one)}; {one.status}"
+    bar = tag(
+        "div",
+        dose if fits else "",
+        cls=f"t-bar {_STATES.get(one.state, 'stopped')}",
+        style=f"left:{left:.2f}%;width:{width:.2f}%",
+        title=told,
     )
-    ink = token("ink", theme)
-    inside = base.mark_text(align="left", dx=5, fontSize=12, color=ink, baseline="middle")
-    inside = inside.encode(x="at:T", y=_y(rows, theme), text="inside:N")
-    beside = base.mark_text(align="right", dx=-5, fontSize=12, color=ink, baseline="middle")
-    beside = beside.encode(x="at:T", y=_y(rows, theme), text="beside:N")
-    return _layered([bars, inside, beside, _clock(span, theme)], _ROW * max(1, len(rows)) + 26)
+    if fits or not dose:
+        return bar
+    # A bar too short for its dose has it at its left, or at its right where there is more room.
+    beside = (
+        tag("span", cut(dose, 34), cls="t-beside", style=f"right:{100 - left:.2f}%")
+        if left > 35
+        else tag("span", cut(dose, 34), cls="t-beside", style=f"left:{left + width:.2f}%")
+    )
+    return join([bar, beside])
 
 
 def short_dose(one: Interval) -> str:
@@ -261,7 +224,7 @@ def thinned(points: Sequence[Point], most: int = 240) -> list[Point]:
     return [*kept, points[-1]] if kept[-1] is not points[-1] else kept
 
 
-def lab(series: Series, span: Span, theme: str = "light", ring: str = "") -> alt.LayerChart:
+def lab(series: Series, span: Span, ring: str = "") -> Markup:
     """One analyte against its range. `ring`: the reference of a point to draw a ring around."""
     inside = [point for point in series.plotted if point.when.start >= span.start]
     drawn = thinned(inside)
@@ -273,74 +236,52 @@ def lab(series: Series, span: Span, theme: str = "light", ring: str = "") -> alt
     shown = [*numbers, *limits] or [0.0, 1.0]
     bottom, top = min(shown), max(shown)
     pad = (top - bottom or abs(top) or 1.0) * 0.14
-    domain = [max(0.0, bottom - pad) if bottom >= 0 else bottom - pad, top + pad]
-    values = [
-        {
-            "at": _wall(point.when.start),
-            "value": point.value,
-            "side": point.side,
-            "written": visible(point.written)[:60],
-            "on": point.when.with_time(),
-            "ring": point.ref == ring,
-        }
-        for point in drawn
+    bottom, top = (max(0.0, bottom - pad) if bottom >= 0 else bottom - pad), top + pad
+
+    def y(value: float) -> float:
+        """Percent from the top."""
+        return min(100.0, max(0.0, 100 * (top - value) / (top - bottom)))
+
+    band = None
+    if limits:
+        upper, lower = y(high) if high is not None else 0.0, y(low) if low is not None else 100.0
+        band = tag("div", "", cls="band", style=f"top:{upper:.2f}%;height:{max(lower - upper, 0.0):.2f}%")
+    placed = sorted(
+        ((_x(point.when.start, span), y(point.value), point) for point in drawn if point.value is not None),
+        key=lambda one: one[0],
+    )
+    marks = [_point(point, x, down, ringed=point.ref == ring) for x, down, point in placed]
+    labels = [
+        tag("span", plain_number(float(f"{limit:.4g}")), style=f"top:{y(limit):.2f}%")
+        for limit in (limits or [min(shown), max(shown)])
     ]
-    y = alt.Y(
-        "value:Q",
-        scale=alt.Scale(domain=domain, nice=False, zero=False),
-        axis=alt.Axis(
-            title=None,
-            values=limits or [bottom, top],
-            grid=False,
-            domain=False,
-            ticks=False,
-            format=".3~g",
-            labelColor=token("muted", theme),
-            labelFontSize=11.5,
-            minExtent=34,
-        ),
+    track = tag(
+        "div",
+        band,
+        polyline([(x, down) for x, down, _ in placed]),
+        join(marks),
+        cls="l-track",
+        role="img",
+        aria_label=lab_words(series, span),
     )
-    edges = {
-        "at": _wall(span.start),
-        "to": _wall(span.end),
-        "value": max(domain[0], low) if low is not None else domain[0],
-        "upper": min(domain[1], high) if high is not None else domain[1],
-    }
-    band = alt.Chart(_rows([edges] if limits else [])).mark_rect(color=token("band", theme))
-    band = band.encode(x=_x(span, ticks=4, grid=False), x2="to:T", y=y, y2="upper:Q")
-    base = alt.Chart(_rows(values))
-    line = base.mark_line(color=token("muted", theme), strokeWidth=1.5).encode(x=_x(span, ticks=4, grid=False), y=y)
-    out = "datum.side == 'high' || datum.side == 'low'"
-    tips = [alt.Tooltip("written:N", title="Result"), alt.Tooltip("on:N", title="When")]
-    normal = (
-        base.transform_filter(f"!({out})")
-        .mark_point(filled=True, size=30, opacity=1, color=token("muted", theme))
-        .encode(x="at:T", y=y, tooltip=tips)
+    axis = tag("div", tag("span", "", cls="l-labels"), _axis(ticks(span, 4)), cls="l-row short")
+    return tag(
+        "div",
+        tag("div", tag("div", join(labels), cls="l-labels", aria_hidden="true"), track, cls="l-row"),
+        axis,
+        cls="l-plot",
     )
-    beyond = (
-        base.transform_filter(out)
-        .mark_point(filled=True, size=62, opacity=1, shape="triangle-up", color=token("orange", theme))
-        .encode(x="at:T", y=y, tooltip=tips)
-    )
-    ringed = (
-        base.transform_filter("datum.ring")
-        .mark_point(filled=False, size=190, opacity=1, strokeWidth=2, color=token("primary", theme))
-        .encode(x="at:T", y=y)
-    )
-    # A layer without a mark would be an unnamed graphic to a screen reader.
-    layers = [
-        *([band] if limits else []),
-        line,
-        *([normal] if _any(drawn, out=False) else []),
-        *([beyond] if _any(drawn, out=True) else []),
-    ]
-    if any(point.ref == ring for point in drawn):
-        layers.append(ringed)
-    return _layered(layers, 96)
 
 
-def _any(points: Sequence[Point], *, out: bool) -> bool:
-    return any((point.side in {"high", "low"}) == out for point in points)
+def _point(point: Point, x: float, down: float, *, ringed: bool) -> Markup:
+    shape = "triangle warn" if point.side in {"high", "low"} else "disc small"
+    return tag(
+        "i",
+        "",
+        cls=f"mark {shape}{' ringed' if ringed else ''}",
+        style=f"left:{x:.2f}%;top:{down:.2f}%",
+        title=f"{point.written[:60]}, {point.when.with_time()}",
+    )
 
 
 def lab_words(series: Series, span: Span) -> str:

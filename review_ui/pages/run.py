@@ -150,7 +150,7 @@ def difference(tasks: int, each: int) -> str:
     """What so many tasks can show."""
     points = 100 * detectable_difference(tasks)
     of = f"{each:,} run{'s' if each != 1 else ''} of {tasks:,} task{'s' if tasks != 1 else ''}"
-    if points >= 99.5:
+    if points > 70:
         return f"{of}: too few to show a difference between two agents."
     return f"{of} can show a difference of about {points:.0f} points between two agents."
 

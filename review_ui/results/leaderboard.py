@@ -120,7 +120,7 @@ def _line(agent: str, facts: Sequence[TrialFact], k: int, basis: Basis, critical
 def difference_words(tasks: int) -> str:
     """What the set can and cannot show, in words."""
     points = 100 * detectable_difference(tasks)
-    if points >= 99.5:
+    if points > 70:
         return "This set is too small to show a difference between two agents."
     order = (
         f"Under {FEWEST_RANKED} tasks: listed by name, not ranked."
