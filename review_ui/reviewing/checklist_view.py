@@ -168,7 +168,7 @@ def rate_checkpoints(at: Sitting, form: ReviewForm, ex: dict[str, tuple[Example,
                 said = f"{checkpoints.CAPABILITIES[checkpoint.capability]} · {checkpoint.criticality}"
                 left = len(form.examples.get(checkpoint.id, ())) - form.ticked(checkpoint.id)
                 more = f" · {left} orders to tick" if left else ""
-                with st.container(horizontal=True, vertical_alignment="center"):
+                with st.container(horizontal=True, wrap=False, vertical_alignment="center"):
                     # Titles are data: the button carries the number, the title stands beside it as text.
                     st.button(
                         f"Checkpoint {number}", icon=":material/expand_less:" if opened else ":material/expand_more:",

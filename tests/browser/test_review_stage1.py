@@ -125,6 +125,27 @@ def test_two_clicks_450_ms_apart_lock_one_plan_with_the_text_typed_right_before(
     assert b"AND BY PHONE" in sealed[0].events
 
 
+def test_two_windows_of_one_person_never_overwrite_each_other_unasked(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    first, second = look(app), look(app)
+    for seen in (first, second):
+        seen.open(at(reviews.ONE))
+        expect(field(seen.page, reviews.LABELS["answer"])).to_be_visible(timeout=30_000)
+    field(first.page, reviews.LABELS["answer"]).fill("from the first window")
+    field(first.page, reviews.LABELS["answer"]).blur()
+    saved(first.page, reviews.LABELS["answer"])
+    field(second.page, reviews.LABELS["answer"]).fill("from the second window")
+    field(second.page, reviews.LABELS["answer"]).blur()
+    expect(second.page.get_by_text("Not saved: this was changed in another window.")).to_be_visible(timeout=30_000)
+    expect(field(second.page, reviews.LABELS["answer"])).to_have_value("from the second window")
+    kept = reviews.desk(workspace, reviews.ONE).db
+    assert kept.drafts(reviews.ONE, TASK, 1)["plan.answer"].value == "from the first window"
+    second.page.get_by_role("button", name="Keep mine").click()
+    saved(second.page, reviews.LABELS["answer"])
+    assert kept.drafts(reviews.ONE, TASK, 1)["plan.answer"].value == "from the second window"
+
+
 def test_nothing_of_how_it_is_graded_is_on_the_page_before_the_lock(
     app: str, look: Callable[..., Any], reviews: ModuleType
 ) -> None:
