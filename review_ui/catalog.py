@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,8 +33,11 @@ class TaskRow:
     fault: str = ""
 
 
-def fingerprint(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """(path, size, time of change in ns) of every file of a package: changes whenever the package may have changed."""
+def fingerprint(folder: Path) -> str:
+    """A digest of (path, size, time of change) of every file of a package: another whenever it may have changed.
+
+    One short text, because Streamlit hashes whatever a cached function is called with, element by element.
+    """
     found = []
     stack = [str(folder)]
     while stack:
@@ -43,8 +47,8 @@ def fingerprint(folder: Path) -> tuple[tuple[str, int, int], ...]:
                     stack.append(entry.path)
                 elif entry.is_file(follow_symlinks=False):
                     state = entry.stat(follow_symlinks=False)
-                    found.append((entry.path, state.st_size, state.st_mtime_ns))
-    return tuple(sorted(found))
+                    found.append(f"{entry.path}\0{state.st_size}\0{state.st_mtime_ns}")
+    return hashlib.blake2b("\n".join(sorted(found)).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def row(task: Task) -> TaskRow:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import gc
+import hashlib
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import wraps
@@ -85,6 +88,27 @@ def serve() -> None:
     identity.keep()
     st.html(theme.style())
     _guarded(page.run)
+    _settle()
+
+
+_grown = threading.Event()
+
+
+def _grew() -> None:
+    """Something large has been put into a cache."""
+    _grown.set()
+
+
+def _settle() -> None:
+    """Take what the caches hold out of the garbage collector's sight.
+
+    Streamlit collects all generations after every run of a page; with a chart of 30,000 resources and thousands of
+    trials kept that took most of a second each time. What is kept has no cycles and goes when its cache lets go of it.
+    """
+    if _grown.is_set():
+        _grown.clear()
+        gc.collect()
+        gc.freeze()
 
 
 def _guarded(draw: Callable[[], None]) -> None:
@@ -148,13 +172,14 @@ def source() -> FolderSource:
     return SUITE
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
-def _task(root: str, task_id: str, state: object) -> Task:
+@st.cache_resource(show_spinner=False, max_entries=256)
+def _task(root: str, task_id: str, state: str) -> Task:
+    _grew()
     return FolderSource(Path(root)).load(task_id)
 
 
-@st.cache_data(show_spinner=False, max_entries=2000)
-def _row(root: str, task_id: str, state: object) -> TaskRow:
+@st.cache_resource(show_spinner=False, max_entries=2000)
+def _row(root: str, task_id: str, state: str) -> TaskRow:
     return read(FolderSource(Path(root)), task_id)
 
 
@@ -166,8 +191,16 @@ def task(task_id: str) -> Task:
     return _task(str(place.root), task_id, fingerprint(place.root / task_id))
 
 
+def tasks(ids: Iterable[str]) -> list[Task]:
+    """Several tasks of the source, as `task` gives one; an id that is not there is left out."""
+    place = source()
+    known = set(place.list())
+    return [_task(str(place.root), id, fingerprint(place.root / id)) for id in ids if id in known]
+
+
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _chart_view(root: str, task_id: str, state: object) -> ChartView:
+def _chart_view(root: str, task_id: str, state: str) -> ChartView:
+    _grew()
     found = _task(root, task_id, state)
     if found.meta.context is None:
         raise UsageError("this draft names no patient.", where=task_id)
@@ -228,6 +261,7 @@ def batches() -> list[Batch]:
 
 @st.cache_resource(show_spinner=False, max_entries=100)
 def _trial_facts(folder: str, state: Hashable) -> tuple[TrialFact, ...]:
+    _grew()
     return tuple(facts_of([Batch(Path(folder))], cache=workspace().cache))
 
 
@@ -246,9 +280,10 @@ def trial_rows(batch: Batch) -> list[TrialRow]:
     return [fact.row for fact in trial_facts(batch)]
 
 
-def _task_states(batch: Batch) -> Hashable:
+def _task_states(batch: Batch) -> str:
     folders = {str(line.get("folder")) for line in batch.plan() if line.get("kind") == "planned"}
-    return tuple(fingerprint(Path(folder)) for folder in sorted(folders) if Path(folder).is_dir())
+    states = [fingerprint(Path(folder)) for folder in sorted(folders) if Path(folder).is_dir()]
+    return hashlib.blake2b("".join(states).encode("ascii"), digest_size=16).hexdigest()
 
 
 def trials_of(batch: str, task_id: str, agent: str) -> list[StoredTrial]:
@@ -267,6 +302,7 @@ def trials_of(batch: str, task_id: str, agent: str) -> list[StoredTrial]:
 
 @st.cache_resource(show_spinner=False, max_entries=32)
 def _trajectory(path: str, size: int, changed: int) -> Trajectory:
+    _grew()
     return steps.read(Path(path))
 
 

@@ -303,8 +303,8 @@ def choices(whole: Set) -> tuple[str, str, str, int]:
     workflows = sorted({fact.workflow for fact in whole.facts if fact.workflow})
     runs = leaderboard.most_runs(whole)
     one, two, three, four = st.columns([1, 1, 1, 0.6])
-    group = one.selectbox("Group", [ANY, *groups], key="group", bind="query-params")
-    workflow = two.selectbox("Workflow", [ANY, *workflows], key="workflow", bind="query-params")
+    group = one.selectbox("Group", [ANY, *groups], key="in", bind="query-params")
+    workflow = two.selectbox("Workflow", [ANY, *workflows], key="doing", bind="query-params")
     capability = three.selectbox(
         "Capability", [ANY, *CAPABILITIES], key="capability", bind="query-params",
         format_func=lambda name: breakdown.CAPABILITIES[name][0] if name in breakdown.CAPABILITIES else name,

@@ -74,7 +74,7 @@ def _attempts(folder: str, state: Hashable) -> planning.Attempts:
 
 @st.cache_resource(show_spinner=False, max_entries=50)
 def _work(
-    folder: str, state: Hashable, digests: Hashable, names: tuple[str, ...], each: int, judge: bool, _tasks: list[Task]
+    folder: str, state: Hashable, digests: str, names: tuple[str, ...], each: int, judge: bool, _tasks: list[Task]
 ) -> planning.Work:
     return planning.work(_tasks, names, each, _attempts(folder, state) if folder else {}, judge=judge)
 
@@ -88,8 +88,8 @@ def earlier(agents: list[str]) -> list[TrialFact]:
 
 def planned(rows: list[TaskRow], agents: list[str], each: int, into: Batch | None) -> planning.Work:
     """What every chosen trial needs, by what is stored in the batch it goes into."""
-    tasks = [frame.task(row.id) for row in rows]
-    digests = tuple((task.id, task.agent_digest, task.grade_digest) for task in tasks)
+    tasks = frame.tasks(row.id for row in rows)
+    digests = "".join(task.agent_digest + task.grade_digest for task in tasks)
     folder, state = (str(into.path), frame.batch_state(into)) if into else ("", None)
     judge = bool(frame.workspace().settings.use.judge)
     return _work(folder, state, digests, tuple(agents), each, judge, tasks)

@@ -181,7 +181,8 @@ def test_the_chart_as_it_then_stood_is_drawn(opened: Open, batch: Batch) -> None
 def test_run_says_what_it_will_do_and_offers_only_tasks_that_can_be_read(opened: Open) -> None:
     test = opened("run.py")
     assert test.multiselect[0].options == ["cardiology-small", "nephrology-small"]
-    assert "Trials to run" in said(test)
+    assert "Already stored, reused" in said(test)
+    assert "too few to show a difference" in said(test)
     assert any(button.label == "Start 4 trials" for button in test.button)
     test.multiselect[0].set_value([]).run()
     start = next(button for button in test.button if button.label.startswith("Start"))
