@@ -63,7 +63,7 @@ def finding_card(at: Sitting, found: Sequence[FindingState]) -> Markup:
                 cls="finding-next" if number else None,
             )
         )
-    if found[0].by != at.me:
+    if found[0].by != at.me and at.me in at.state.reviewers:
         parts.append(tag("div", "You wrote nothing about this.", cls="sm mute finding-next"))
     return tag("div", join(parts), cls="card finding-card")
 
@@ -113,7 +113,7 @@ def change_card(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
                 tag(
                     "div",
                     tag("span", what, cls="b"),
-                    tag("span", f"{removed} lines out, {added} in", cls="sm mute"),
+                    tag("span", f"{removed} line{'s' if removed != 1 else ''} out, {added} in", cls="sm mute"),
                     cls="diff-head",
                 ),
                 join(prose_row(line) for line in lines[:200]),

@@ -131,6 +131,7 @@ def draw_rail(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, st
                 cls="pair",
             ),
             tag("div", tag("div", style=f"width:{100 * done // len(every)}%"), cls="share"),
+            tag("p", saved_words(at, every, drafts), cls="xs mute", role="status"),
         )
     )
     first = max(0, min(place - 6, len(every) - 14))
@@ -169,6 +170,14 @@ def draw_rail(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, st
     if after > 0:
         frame.show(tag("div", f"{after} more", cls="xs mute"))
     frame.show(tag("p", "Safety first, then by the weight of the finding.", cls="xs mute"))
+
+
+def saved_words(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -> str:
+    """ "Saved 14:32 · not submitted"."""
+    newest = max((draft.saved_at for draft in book(at).all().values()), default=None)
+    waiting = any(changes.drafted(one.ref, drafts) for one in every)
+    return " · ".join(part for part in (f"Saved {clock(newest)}" if newest else "",
+                                        "not submitted" if waiting else "") if part)  # fmt: skip
 
 
 def _said(at: Sitting, one: ChangeState, drafts: Mapping[str, str]) -> str:
@@ -245,11 +254,15 @@ def veto_fields(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> 
     with st.container(border=True, key="veto-harm"):
         frame.show(tag("p", "A veto names the harm if this were applied.", cls="b"))
         kinds = {"commission": "By what is done", "omission": "By what is left out"}
-        fields.choice(book(at), f"harm.{id}.kind", "Kind of harm", kinds, drafts, quiet=False)
+        left, middle, right = st.columns([1.2, 1.3, 1])
+        with left:
+            fields.choice(book(at), f"harm.{id}.kind", "Kind of harm", kinds, drafts, quiet=False)
         severities = {one: one.capitalize() for one in forms.SEVERITIES if one != "none"}
-        fields.choice(book(at), f"harm.{id}.severity", "Severity", severities, drafts, quiet=False)
+        with middle:
+            fields.choice(book(at), f"harm.{id}.severity", "Severity", severities, drafts, quiet=False)
         likelihoods = {one: one.capitalize() for one in forms.LIKELIHOODS}
-        fields.choice(book(at), f"harm.{id}.likelihood", "Likelihood", likelihoods, drafts, quiet=False)
+        with right:
+            fields.choice(book(at), f"harm.{id}.likelihood", "Likelihood", likelihoods, drafts, quiet=False)
 
 
 # ---- bar ------------------------------------------------------------------------------------------------------------
@@ -338,10 +351,6 @@ def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], pl
                     on_click=_decide, args=(at, change, "veto", order),
                 )  # fmt: skip
         with st.container(horizontal=True, width="content", vertical_alignment="center"):
-            newest = max((draft.saved_at for draft in book(at).all().values()), default=None)
-            waiting = any(changes.drafted(one.ref, drafts) for one in every)
-            words = (f"Saved {clock(newest)}" if newest else "") + (" · not submitted" if waiting else "")
-            frame.show(tag("span", words, cls="sm mute nowrap"))
             st.button("Summary", icon=":material/list_alt:", key="to-summary", on_click=_summary, args=(at, True))
 
 

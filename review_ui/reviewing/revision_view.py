@@ -53,13 +53,20 @@ def draw(at: Sitting) -> None:
         frame.show(tag("p", "Authors, reviewers, pharmacists and the lead let a model draft changes.", cls="sm mute"))
         return
     last = _last(at)
-    ask(at, last)
-    watch(at, last)
+    running = last is not None and last.state == "running"
     every = drafts(frame.workspace(), at.at.task_id)
+    # A draft that waits for a person stands first; asking again is folded then.
+    waits = any(not one.put_up and one.package == package_hash(at.at.files) for one in every)
+    if not waits:
+        ask(at, last)
+    watch(at, last)
     if every:
-        draft(at, every, busy=last is not None and last.state == "running")
+        draft(at, every, busy=running)
     elif last is None:
         frame.show(tag("p", "No model has drafted anything for this task yet.", cls="empty"))
+    if waits:
+        with st.expander("Ask again, or another model"):
+            ask(at, last, again=True)
 
 
 # ---- asking ---------------------------------------------------------------------------------------------------------
@@ -75,11 +82,11 @@ def _preview(
         return str(error)
 
 
-def ask(at: Sitting, last: Status | None) -> None:
+def ask(at: Sitting, last: Status | None, *, again: bool = False) -> None:
     """Which model, what it would be sent, what that costs; and the button."""
     settings = frame.workspace().settings
     found = [one for one in at.state.findings.values() if one.open]
-    frame.show(theme.section("Let a model draft the changes", f"{len(found)} open findings"))
+    frame.show(theme.section("Let a model draft the changes", _count(len(found), "open finding")))
     if not settings.models:
         words = "No model is set up in workbench.toml. Changes can be proposed by hand on the page Proposals."
         frame.show(tag("p", words, cls="sm mute"))
@@ -94,12 +101,12 @@ def ask(at: Sitting, last: Status | None) -> None:
             settings.models[model].model_dump_json(), at,
         )  # fmt: skip
         if isinstance(shown, Preview):
-            sent(shown)
+            sent(shown, again=again)
     with right:
-        _button(at, model, shown, last)
+        _button(at, model, shown, last, again=again)
 
 
-def sent(shown: Preview) -> None:
+def sent(shown: Preview, *, again: bool = False) -> None:
     """What goes out, in figures; the whole list folded."""
     told = shown.sent
     cost = "unknown: no price is set" if shown.cost is None else f"about ${shown.cost:.2f}, and the answer"
@@ -113,11 +120,12 @@ def sent(shown: Preview) -> None:
     )
     lines = [tag("div", tag("span", name, cls="mute"), tag("span", value), cls="pair") for name, value in rows]
     frame.show(tag("div", tag("p", "What would be sent", cls="h3"), join(lines), cls="soft plan-card"))
-    with st.expander("Every file and resource that would be sent whole"):
-        st.code("\n".join([*told.files, *told.resources]), language=None)
+    if not again and told.resources:
+        with st.expander("Every file and resource that would be sent whole"):
+            st.code("\n".join([*told.files, *told.resources]), language=None)
 
 
-def _button(at: Sitting, model: str, shown: Preview | str, last: Status | None) -> None:
+def _button(at: Sitting, model: str, shown: Preview | str, last: Status | None, *, again: bool) -> None:
     why = ""
     if isinstance(shown, str):
         why = shown
@@ -133,7 +141,8 @@ def _button(at: Sitting, model: str, shown: Preview | str, last: Status | None) 
     # Minted when the page is drawn, and part of the button's own key: a double click starts one job.
     key = st.session_state.setdefault("revise-key", secrets.token_hex(8))
     if st.button(
-        "Ask the model", key=f"ask-{key}", type="primary", icon=":material/auto_fix_high:", disabled=bool(why),
+        "Ask the model", key=f"ask-{key}", type="secondary" if again else "primary",
+        icon=":material/auto_fix_high:", disabled=bool(why),
         width="stretch",
     ):  # fmt: skip
         command = ["authoring", "revise", at.at.task_id, "--model", model, "--as", at.me]
@@ -232,6 +241,10 @@ def draft(at: Sitting, every: Sequence[Draft], *, busy: bool) -> None:
     send_bar(at, one, wrong, editable=editable)
 
 
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def _name(one: Draft) -> str:
     state = "sent to decision" if one.put_up else "draft"
     return f"{one.at.astimezone():%-d %b %H:%M} · {len(one.edits)} edits · {state}"
@@ -245,7 +258,7 @@ def _facts(at: Sitting, one: Draft) -> Markup:
         theme.chip(f"answered as {one.answered}"),
         theme.chip(cost, "plain", "payments"),
         theme.chip(f"{tokens:,} tokens in, {one.usage.output:,} out"),
-        theme.chip(f"{one.repairs} repairs"),
+        theme.chip(_count(one.repairs, "repair")),
         theme.chip(f"Prompt {one.sent.prompt} · {one.sent.prompt_hash[:8]}"),
         theme.chip(f"Asked by {at.name(one.person)}, {one.at.astimezone():%-d %b %Y, %H:%M}"),
     ]
@@ -260,7 +273,7 @@ def _facts(at: Sitting, one: Draft) -> Markup:
 def left_open(at: Sitting, one: Draft) -> None:
     """Findings that no kept edit resolves, with the reason: they stand before the edits."""
     found = one.left_open
-    frame.show(theme.section("Left open", f"{len(found)} findings that no edit answers"))
+    frame.show(theme.section("Left open", f"{_count(len(found), 'finding')} that no edit answers"))
     if not found:
         frame.show(tag("p", "Every finding is answered by an edit.", cls="sm mute"))
     for left in found:
@@ -501,8 +514,8 @@ def send_bar(at: Sitting, one: Draft, wrong: str, *, editable: bool) -> None:
         )
         frame.show(tag("span", said, cls="sm mute"))
         if st.button(
-            f"Send {len(one.kept)} edits to decision", key=f"send-{key}", type="primary", icon=":material/send:",
-            disabled=bool(why),
+            f"Send {_count(len(one.kept), 'edit')} to decision", key=f"send-{key}", type="primary",
+            icon=":material/send:", disabled=bool(why),
         ):  # fmt: skip
             command = ["authoring", "revise", at.at.task_id, "--draft", one.id, "--propose", "--as", at.me]
             jobs.start(frame.workspace(), command, about=_about(at, SEND), person=at.me, key=key)
