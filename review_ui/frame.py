@@ -270,9 +270,12 @@ def batch_state(batch: Batch) -> Hashable:
     return (runs.fingerprint(batch), _task_states(batch))
 
 
-def trial_facts(batch: Batch) -> tuple[TrialFact, ...]:
-    """What reports count of each trial, read once for as long as results and tasks stay the same. Nobody changes it."""
-    return _trial_facts(str(batch.path), batch_state(batch))
+def trial_facts(batch: Batch, state: Hashable | None = None) -> tuple[TrialFact, ...]:
+    """What reports count of each trial, read once for as long as results and tasks stay the same. Nobody changes it.
+
+    `state`: the batch's own, for a caller that has asked for it already; to ask walks all its folders.
+    """
+    return _trial_facts(str(batch.path), batch_state(batch) if state is None else state)
 
 
 def trial_rows(batch: Batch) -> list[TrialRow]:

@@ -45,7 +45,7 @@ def _narrowed(folder: str, state: Hashable, group: str, workflow: str, capabilit
 
 @st.cache_resource(show_spinner=False, max_entries=20)
 def _comparable(folder: str, state: Hashable, _batch: Batch) -> Set:
-    return comparable(frame.trial_facts(_batch))
+    return comparable(frame.trial_facts(_batch, state))
 
 
 @st.cache_resource(show_spinner=False, max_entries=200)
@@ -88,9 +88,9 @@ def header(batch: Batch, whole: Set, drawn: list[Line]) -> None:
     frame.show(tag("header", tag("h1", f"Results: {batch.name}, {count}", cls="h1"), frame.facts(*chips)))
 
 
-def older_version(batch: Batch) -> None:
+def older_version(batch: Batch, state: Hashable) -> None:
     """Trials whose verdicts are of an earlier version of the checkpoints: grading again is what they need."""
-    waiting = sum(to_regrade(row) for row in frame.trial_rows(batch))
+    waiting = sum(to_regrade(fact.row) for fact in frame.trial_facts(batch, state))
     about = {"regrade": batch.name}
     if following.follow(about, "Grading again") or not waiting:
         return
@@ -344,7 +344,7 @@ def page() -> None:
         with heading:
             empty("This batch has no trial yet.")
         return
-    older_version(batch)
+    older_version(batch, state)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         view = st.segmented_control(
             "View", [OVERVIEW, PARTS, COMPARE, ROWS], default=OVERVIEW, required=True, key="view", bind="query-params",

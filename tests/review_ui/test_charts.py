@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from review_ui import charts
+from review_ui.charts import Span
 from review_ui.chartview.elements import When
 from review_ui.chartview.labs import Point, Series
 from review_ui.chartview.medications import Interval, Medication
 from review_ui.chartview.timeline import Event
-from review_ui.charts import Span
 from review_ui.markup import polyline
 
 CLOCK = datetime(2026, 3, 12, 9, 30, tzinfo=UTC)
@@ -29,7 +29,6 @@ def when(at: datetime) -> When:
 def point(days: int, value: float, ref: str = "Observation/a", written: str = "") -> Point:
     at = CLOCK - timedelta(days=days)
     return Point(ref, when(at), value, "mmol/L", written or f"{value} mmol/L", low=3.5, high=5.1)
-
 
 
 def test_results_outside_the_range_are_triangles_and_say_what_they_are() -> None:
