@@ -171,8 +171,10 @@ def watch(at: Sitting, last: Status | None) -> None:
     """How far the newest job is; where it fails, its message."""
     if last is None:
         return
-    running = last.state == "running"
-    frame.part(_live, every=1.0 if running else None)(at, running)
+    if last.state == "running":
+        frame.part(_live, every=1.0)(at, True)
+    else:
+        _live(at, False)
 
 
 def _cancel(id: str) -> None:
