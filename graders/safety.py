@@ -90,7 +90,7 @@ class _Case:
         read = [one for resource in evidence.orders() for one in reading.read_order(resource, now)]
         # A draft or proposal counts: somebody will sign it.
         self.ordered = [one for one in read if one.is_order and one.live and one.mood == "recommended"]
-        said = [one for path, text in evidence.files.items() for one in statements.read_text(path, text, now)]
+        said = [one for path, text in evidence.files.items() for one in statements.read_note(path, text, now)]
         self.said = [one for one in (*said, *read) if not one.is_order]
         self.stopped = [one for one in read if one.type == "MedicationRequest" and not one.live and one.drug]
         self.held = [

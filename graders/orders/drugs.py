@@ -321,9 +321,16 @@ def named_strength(components: tuple[str, ...], name: str) -> str | None:
     return next((dose for word, dose in named.items() if re.search(rf"\b{word}\b", name)), None)
 
 
+_LETTERS_AND_DIGITS = re.compile(r"[a-z0-9]+")
+
+
 def class_mentions(text: str) -> Iterator[tuple[int, int, str]]:
     """(start, end, class) for every drug class named in a normalised text."""
-    for pattern, name in _class_patterns():
+    by_word = _classes_by_first_word()
+    # A class has one pattern of its own; of the hundred, only those whose first word stands in the text can match.
+    candidates = {number for word in set(_LETTERS_AND_DIGITS.findall(text)) for number in by_word.get(word, ())}
+    for number in sorted(candidates):
+        pattern, name = _class_patterns()[number]
         for match in pattern.finditer(text):
             yield match.start(), match.end(), name
 
@@ -332,9 +339,26 @@ def class_mentions(text: str) -> Iterator[tuple[int, int, str]]:
 def _class_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     found = []
     for row in tables.rows("classes"):
-        spellings = [re.escape(normal(text)) for text in (row["name"], *row["synonyms"])]
+        spellings = [re.escape(spelling) for spelling in _spellings(row)]
         found.append((re.compile(rf"(?<![a-z0-9-])(?:{'|'.join(spellings)})s?(?![a-z0-9])"), row["name"]))
     return tuple(found)
+
+
+def _spellings(row: tables.Row) -> list[str]:
+    return [normal(text) for text in (row["name"], *row["synonyms"])]
+
+
+@cache
+def _classes_by_first_word() -> dict[str, tuple[int, ...]]:
+    """The word that a class's mention begins with -> the places of such classes in the table."""
+    found: dict[str, set[int]] = {}
+    for number, row in enumerate(tables.rows("classes")):
+        for spelling in _spellings(row):
+            first = _LETTERS_AND_DIGITS.findall(spelling)[0]
+            # A class of one word may stand in the plural.
+            for word in (first, f"{first}s") if first == spelling else (first,):
+                found.setdefault(word, set()).add(number)
+    return {word: tuple(sorted(numbers)) for word, numbers in found.items()}
 
 
 def names_same(one: Drug, other: Drug) -> bool:

@@ -101,6 +101,7 @@ _DATE = (
     r"|(?P<name>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
     r" (?P<nday>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<nyear>\d{4}))?"
 )
+_ANY_DATE = re.compile(rf"(?<![\d/.])(?:{_DATE})")
 _THROUGH = re.compile(rf"\b(?P<how>through|thru|until|till|ending|ends|stop on|last dose) (?:on )?(?:{_DATE})")
 
 
@@ -159,7 +160,7 @@ def _date_of(match: re.Match[str], now: datetime) -> date | None:
 def dates(text: str, now: datetime) -> list[tuple[int, int, date]]:
     """(start, end, day) of every date in a normalised text."""
     found = []
-    for match in re.finditer(rf"(?<![\d/.])(?:{_DATE})", text):
+    for match in _ANY_DATE.finditer(text):
         if (day := _date_of(match, now)) is not None:
             found.append((match.start(), match.end(), day))
     return found
@@ -168,8 +169,8 @@ def dates(text: str, now: datetime) -> list[tuple[int, int, date]]:
 # ---- intervals from now --------------------------------------------------------------------------------------------
 
 _IN = re.compile(
-    r"(?P<how>\bat least|>=|\bin|\bat|\bafter|\bwithin|\bevery|\bnext|\bq|\bby|\bno (?:later|sooner)"
-    r" than|\b(?:approximately|about|around)|~|@)\s*"
+    r"(?P<how>>=|~|@|\b(?:at least|in|at|after|within|every|next|q|by|no (?:later|sooner)"
+    r" than|approximately|about|around))\s*"
     r"(?:approximately |about |around |the next |~ ?|at least"
     rf" )?(?P<low>{NUMBER})\s*(?:(?:-|to)\s*(?P<high>{NUMBER}))?\s*-?{_UNIT}"
     r"(?P<tail>\s*(?:before|prior|ago|post-?|after (?:last|the last|dose)))?"
@@ -190,18 +191,20 @@ _WEEK_N = re.compile(
     rf"\b(?P<unit0>week|day|month)s? (?P<low>{NUMBER})(?:\s*(?:-|to|and"
     rf"|,)\s*(?P<high>{NUMBER}))?\b(?!\s*(?:days?|weeks?|mg|mcg))"
 )
-_SINGLE = (
-    (re.compile(r"\b(?:today|same[- ]day|tonight|this (?:morning|afternoon|evening)|now|immediately)\b"), 0, 0),
-    (re.compile(r"\btomorrow\b"), 1, 1),
-    (re.compile(r"\bnext week\b"), 7, 7),
-    (re.compile(r"\bnext month\b"), 30, 30),
-    (re.compile(r"\b(?:in|after) (?:a|one) week\b|\bweekly\b|\bevery week\b"), 7, 7),
-    (re.compile(r"\b(?:in|after) (?:a|one) month\b|\bmonthly\b|\bevery month\b"), 30, 30),
-    (re.compile(r"\b(?:in|after) (?:a|one) year\b|\bannual(?:ly)?\b|\byearly\b|\bevery year\b"), 365, 365),
-    (re.compile(r"\bevery other week\b|\bin a fortnight\b"), 14, 14),
-    (re.compile(r"\bwithin (?:a|one|the) week\b"), 0, 7),
-    (re.compile(r"\bquarterly\b"), 91, 91),
+#: (words, first day, last day). No two of them can stand at one place, so one expression finds them all in one pass.
+_DAYS_IN_WORDS = (
+    (r"today|same[- ]day|tonight|this (?:morning|afternoon|evening)|now|immediately", 0, 0),
+    (r"tomorrow", 1, 1),
+    (r"next week", 7, 7),
+    (r"next month", 30, 30),
+    (r"(?:in|after) (?:a|one) week|weekly|every week", 7, 7),
+    (r"(?:in|after) (?:a|one) month|monthly|every month", 30, 30),
+    (r"(?:in|after) (?:a|one) year|annual(?:ly)?|yearly|every year", 365, 365),
+    (r"every other week|in a fortnight", 14, 14),
+    (r"within (?:a|one|the) week", 0, 7),
+    (r"quarterly", 91, 91),
 )
+_IN_WORDS = re.compile(rf"\b(?:{'|'.join(f'({words})' for words, _, _ in _DAYS_IN_WORDS)})\b")
 
 
 @dataclass(frozen=True)
@@ -252,9 +255,9 @@ def intervals(text: str, now: datetime) -> list[Interval]:
                 match.start(), match.end(), span(low, low if "and" in match[0] else high, match["unit0"], point=True)
             )
         )
-    for single, low_day, high_day in _SINGLE:
-        for match in single.finditer(text):
-            found.append(Interval(match.start(), match.end(), Span(Decimal(low_day), Decimal(high_day))))
+    for match in _IN_WORDS.finditer(text):
+        _, low_day, high_day = _DAYS_IN_WORDS[(match.lastindex or 1) - 1]
+        found.append(Interval(match.start(), match.end(), Span(Decimal(low_day), Decimal(high_day))))
     for start, end, day in dates(text, now):
         away = Decimal((day - now.date()).days)
         if away >= 0:

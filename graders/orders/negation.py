@@ -7,11 +7,12 @@ The nearest governing word before the thing decides ("stop warfarin and start ap
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 from typing import Literal
-
-from graders.orders.text import blank
 
 Mood = Literal["recommended", "denied", "conditional", "considered", "mentioned"]
 
@@ -139,9 +140,9 @@ _ENTRY = re.compile(
 )
 _CHANGED = re.compile(r"\b(?:chang|switch|convert|transition)(?:e|ing)?\s+(?:the |her |his )?$")
 #: A question put, not an answer: "whether to restart", "the PCP asked to restart".
-_ASKED = re.compile(r"\b(?:whether|asked|asks|asking|questions?|wonder(?:s|ed|ing)?)\b[^;\n]*$")
+_ASKED = re.compile(r"\b(?:whether|asked|asks|asking|questions?|wonder(?:s|ed|ing)?)\b")
 #: What would hold for others: "although KDIGO recommends ..., he had ketoacidosis". Its clause ends at a comma.
-_CONCEDED = re.compile(r"\b(?:although|though|normally|ordinarily|typically|usually|generally|in general)\b[^,;\n]*$")
+_CONCEDED = re.compile(r"\b(?:although|though|normally|ordinarily|typically|usually|generally|in general)\b")
 _IF = re.compile(
     r"\b(?:if|when|once|unless|should (?:the|her|his|their|k|potassium|symptoms|there)"
     r"|in case|provided(?: that)?|as long as|only if|until|in the event)\b"
@@ -155,6 +156,9 @@ _NOT_IF = re.compile(
     r"|apr|may|jun|jul|aug|sep|oct|nov|dec|off|discontinued)|\bonce only\b|\bx ?1"
     r" once\b|\bonce\s*(?:,|\.|;|$|\(|for|then|now|today|im\b|iv\b|po\b|in\b)"
 )
+_ADVISES = re.compile(r"\brecommend|\bfavou?r|\bsuggest")
+#: Further back than _ENTERED or _OTHER_ACT can begin: a word, and the 60 characters that may follow.
+_REACH = 100
 _OTHER_ACT = re.compile(
     r"\b(?:hold|stop|discontinue|call|return|recheck|reduce|notify|contact|halve|seek"
     r"|go to|present|increase|escalate|repeat sooner)\b[^.;\n]{0,60}$"
@@ -176,6 +180,9 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:vs|e\.g|i\.e|dr|mr|mrs|approx|no|q\.d|b\.i\.d|t\.i\.d|q\.i\.d|p\.o|wk|hr"
     r"|min|tab|cap|st|a\.m|p\.m|etc|subcut|inj|incl|max|est|s\.c|i\.v|i\.m|resp))$"
 )
+#: "q. d.": a letter before the full stop, a letter with its own after it.
+_ONE_LETTER = re.compile(r"\b[a-z]$")
+_NEXT_LETTER = re.compile(r"\.\s*[a-z]\.")
 _PLAN = re.compile(
     r"\b(?:plan|recommend\w*|orders?|monitor\w*|follow-?up|treatment|management|do now"
     r"|actions?|next steps?|today|to do|labs?|medications? (?:to start|changes)|start"
@@ -215,8 +222,8 @@ def sentences(text: str) -> list[Sentence]:
         for cut in _BREAK.finditer(body, body_start):
             if _ABBREVIATION.search(body[at : cut.start()]) or (
                 cut[0] == "."
-                and re.search(r"\b[a-z]$", body[: cut.start()])
-                and re.match(r"\.\s*[a-z]\.", body[cut.start() :])
+                and _ONE_LETTER.search(body[max(0, cut.start() - 2) : cut.start()])
+                and _NEXT_LETTER.match(body, cut.start())
             ):
                 continue
             pieces.append((at, body[at : cut.start() + (cut[0] == "?")]))
@@ -231,37 +238,72 @@ def sentences(text: str) -> list[Sentence]:
 
 def harmless_blanked(text: str) -> str:
     """The text without what only looks like a negation."""
-    for match in _HARMLESS.finditer(text):
-        text = blank(text, match.start(), match.end())
-    return text
+    return _blanked(_HARMLESS, text)
+
+
+@lru_cache(maxsize=64)
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    """The text with every match blanked; kept, because each thing that a sentence names asks for it."""
+    return pattern.sub(lambda match: " " * len(match[0]), text)
+
+
+@lru_cache(maxsize=256)
+def _places(pattern: re.Pattern[str], text: str) -> tuple[tuple[int, int], ...]:
+    """[start, end) of every match in the text."""
+    return tuple(match.span() for match in pattern.finditer(text))
+
+
+def _seam(text: str, start: int) -> int:
+    """The last place before `start` that a phrase may begin with but never runs across: a comma, a quotation mark."""
+    return max(0, text.rfind(",", 0, start), text.rfind('"', 0, start))
+
+
+def last_before(pattern: re.Pattern[str], text: str, start: int) -> tuple[int, int] | None:
+    """The last match in text[:start], None where there is none, without reading all of it again for each thing named.
+
+    Only for patterns whose match never holds a seam but as its first character (a test tries those used here): what
+    ends before a seam is then the same wherever the text is cut after it.
+    """
+    seam = _seam(text, start)
+    if after_it := [match.span() for match in pattern.finditer(text, seam, start)]:
+        return after_it[-1]
+    places = _places(pattern, text)
+    count = bisect_right(places, seam, key=itemgetter(1))
+    return places[count - 1] if count else None
 
 
 def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -> Mood:
     """What the sentence does to the thing named at [start, end); `stop` = where the next named thing begins."""
     text = harmless_blanked(sentence.text)
-    before, after = text[:start], text[end : stop if stop is not None else len(text)]
-    if _DASH_DENY.match(after) or _AFTER_DENY.search(after):
+    after = text[end : stop if stop is not None else len(text)]
+    if _DASH_DENY.match(after) or _AFTER_DENY.match(after):
         return "denied"
     conditional = _is_conditional(sentence.text, start, end)
-    last = _governor(before)
-    if _CHANGED.search(before):
+    last = _governor(text, start)
+    if _CHANGED.search(text, _seam(text, start), start):
         # "change baclofen to 5 mg" keeps the drug; "change lisinopril to nifedipine" takes it away.
         last = "recommended" if re.match(r"[^.;\n]{0,30}?\bto\s+\.?\d", text[end:]) else "denied"
     if last == "denied":
         return "denied"
-    if _ENTERED.search(before) and (_ENTRY.search(sentence.text) or _ENTRY.search(sentence.heading)):
+    if _ENTERED.search(text, max(0, start - _REACH), start) and (
+        _ENTRY.search(sentence.text) or _ENTRY.search(sentence.heading)
+    ):
         return "mentioned"
     if conditional:
         return "conditional"
-    if sentence.text.rstrip().endswith("?") or _ASKED.search(before) or _CONCEDED.search(before):
+    if (
+        sentence.text.rstrip().endswith("?")
+        or _in_clause(_ASKED, ";", text, start)
+        or (_in_clause(_CONCEDED, ",;", text, start))
+    ):
         return "mentioned"
-    if _AFTER_WEIGH.search(after):
+    if _AFTER_WEIGH.match(after):
         return "considered"
     if last == "considered" or (
-        last == "recommended" and _WEIGH.search(before) and not re.search(r"\brecommend|\bfavou?r|\bsuggest", before)
+        last == "recommended" and last_before(_WEIGH, text, start) and not last_before(_ADVISES, text, start)
     ):
         return "considered"
-    if (counsel := _AFTER_COUNSEL.search(after)) is not None:
+    if (counsel := _AFTER_COUNSEL.match(after)) is not None:
         return "conditional" if _ONLY_IN.match(text[end + counsel.end() :]) else "recommended"
     if last is None and _NOMINAL.match(after):
         return "recommended"
@@ -279,7 +321,14 @@ def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -
     return "mentioned"
 
 
-def _governor(before: str) -> Mood | None:
+def _in_clause(pattern: re.Pattern[str], ends: str, text: str, start: int) -> bool:
+    """Whether the pattern stands before `start` in the clause that holds it; `ends` = what parts clauses."""
+    clause = max(text.rfind(end, 0, start) for end in (*ends, "\n"))
+    found = last_before(pattern, text, start)
+    return found is not None and found[0] > clause
+
+
+def _governor(text: str, start: int) -> Mood | None:
     """The mood of the last governing word before the thing."""
     best: tuple[int, int, Mood] | None = None
     for pattern, value in (
@@ -289,23 +338,21 @@ def _governor(before: str) -> Mood | None:
         (_USE, "recommended"),
         (_DENY, "denied"),
     ):
-        for match in pattern.finditer(before):
+        if found := last_before(pattern, text, start):
             # Of two words that end at one place the longer reading rules ("do not start" over "start").
-            key = (match.end(), -match.start())
+            key = (found[1], -found[0])
             if best is None or key >= best[:2]:
                 best = (*key, value)  # type: ignore[assignment]
     return best[2] if best else None
 
 
 def _is_conditional(text: str, start: int, end: int) -> bool:
-    plain_text = text
-    for match in _NOT_IF.finditer(plain_text):
-        plain_text = blank(plain_text, match.start(), match.end())
-    for match in _IF.finditer(plain_text):
-        if match.start() < start:
+    plain_text = _blanked(_NOT_IF, text)
+    for condition, _ in _places(_IF, plain_text):
+        if condition < start:
             return True
-        between = plain_text[end : match.start()]
-        if not _OTHER_ACT.search(between):
+        between = plain_text[end:condition]
+        if not _OTHER_ACT.search(between[-_REACH:]):
             return True
     return False
 
@@ -401,8 +448,7 @@ def conditional_start(text: str, names_other: Callable[[str], bool]) -> bool:
     """Whether an order's text makes its start wait for something ("start when INR < 2")."""
     if _UNTIL.search(text):
         return True
-    for match in _NOT_IF.finditer(text):
-        text = blank(text, match.start(), match.end())
+    text = _blanked(_NOT_IF, text)
     if _ONLY_IF.search(text):
         return True
     for match in _START_WHEN.finditer(text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from graders import tables
 from graders.orders.text import normal, squeeze
@@ -55,22 +55,31 @@ def _index(table: str, kind: str = "") -> Index:
 
 def find(table: str, text: str, *, kind: str = "", prose: bool = False) -> list[Named]:
     """Every row of a table named in a normalised text, longest names first at each place, not overlapping."""
-    words = list(_WORDS.finditer(text))
+    words, places = _words(text)
     index = _index(table, kind)
+    if index.keys().isdisjoint(words):
+        return []
     found: list[Named] = []
-    at = 0
-    while at < len(words):
-        step = 1
-        for entry, name in index.get(words[at][0], ()):
-            if tuple(word[0] for word in words[at : at + len(entry)]) != entry:
+    free = 0
+    for at, first in enumerate(words):
+        if at < free or first not in index:
+            continue
+        for entry, name in index[first]:
+            if words[at : at + len(entry)] != entry:
                 continue
             if prose and " ".join(entry) in _PROSE_STOP:
                 continue
-            found.append(Named(words[at].start(), words[at + len(entry) - 1].end(), name))
-            step = len(entry)
+            free = at + len(entry)
+            found.append(Named(places[at][0], places[free - 1][1], name))
             break
-        at += step
     return found
+
+
+@lru_cache(maxsize=8)
+def _words(text: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
+    """The words of a text and where each stands; kept for the next table that the same text is searched for."""
+    matches = tuple(_WORDS.finditer(text))
+    return tuple(match[0] for match in matches), tuple(match.span() for match in matches)
 
 
 @cache
@@ -145,6 +154,8 @@ def specimen_of(test: str) -> str:
 
 
 _REFLEX = re.compile(r"\b(?:with |w/ ?)?reflex(?:ive|es)?(?: to)?\b[^,;.\n]*")
+#: Within the last 8 characters: the longest word, and the one before it that must not be a letter.
+_SPECIMEN_BEFORE = re.compile(r"\b(?:urine|urinary|csf|stool)$")
 _LOINC_TAIL = re.compile(r"/hemoglobin\.total|\[[^\]]*\]|\bby [a-z ,()-]+$|\.total\b")
 
 
@@ -152,16 +163,19 @@ def named_tests(text: str, *, prose: bool = False) -> list[Named]:
     """Every test named in a normalised text whose specimen agrees; what a reflex may add is not ordered."""
     cleaned = _REFLEX.sub(lambda m: " " * len(m[0]), text)
     cleaned = _LOINC_TAIL.sub(lambda m: " " * len(m[0]), cleaned)
+    all_named = find("tests", cleaned, prose=prose)
+    if not all_named:
+        return []
     said = specimen_in(cleaned)
     found = []
-    for named in find("tests", cleaned, prose=prose):
+    for named in all_named:
         own = specimen_of(named.name)
         if said and own != said and not prose:
             other = _tests().get(f"{said} {named.name.lower()}")
             if other is not None:
                 found.append(Named(named.start, named.end, other["name"]))
             continue
-        if prose and own == "" and re.search(r"\b(?:urine|urinary|csf|stool)\s*$", cleaned[: named.start]):
+        if prose and own == "" and _SPECIMEN_BEFORE.search(cleaned[: named.start].rstrip()[-8:]):
             continue
         found.append(named)
     return found
@@ -274,10 +288,13 @@ E_CONSULT = "e-consult"
 
 def referrals_in(text: str, *, prose: bool = False) -> list[Named]:
     """Every specialty that a normalised text refers to; a specialty's word inside a test or scan is not one."""
+    all_named = find("referrals", text, prose=prose)
+    if not all_named:
+        return []
     taken = [(one.start, one.end) for one in find("tests", text) if " " in text[one.start : one.end]]
     found = []
     said = bool(_REFERRAL_WORDS.search(text))
-    for named in find("referrals", text, prose=prose):
+    for named in all_named:
         if any(start <= named.start < end for start, end in taken):
             continue
         alone = squeeze(text) == squeeze(text[named.start : named.end])

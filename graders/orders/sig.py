@@ -358,6 +358,9 @@ def _merge(step: Step, extra: Step) -> Step:
     return Step(parts, step.duration or extra.duration)
 
 
+_HAS_DAYS = re.compile(r"(?:\bfor|\bx) ?\d+ ?-?(?:d|w|m)|\b(?:days?|weeks?) \d")
+
+
 def _segments(t: str) -> list[tuple[str, str]]:
     """(separator before, segment) in order; a comma parts steps where both sides have a dose and the left its days."""
     pieces: list[tuple[str, str]] = []
@@ -373,8 +376,7 @@ def _segments(t: str) -> list[tuple[str, str]]:
         commas = piece.split(",")
         current = commas[0]
         for nxt in commas[1:]:
-            timed = re.search(r"(?:\bfor|\bx) ?\d+ ?-?(?:d|w|m)|\b(?:days?|weeks?) \d", current)
-            if timed and _DOSE.search(current) and _DOSE.search(nxt):
+            if _DOSE.search(nxt) and _DOSE.search(current) and _HAS_DAYS.search(current):
                 split.append((before, current))
                 before, current = "then", nxt
             else:

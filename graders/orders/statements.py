@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from functools import lru_cache
 from graders.orders import drugs, durations, frequencies, negation, regimen, services, sig
 from graders.orders.candidates import URGENCIES, Candidate, State, urgency_of
 from graders.orders.drugs import Drug
-from graders.orders.durations import Span
+from graders.orders.durations import Interval, Span
 from graders.orders.negation import Mood, Sentence
 from graders.orders.regimen import Regimen
 from graders.orders.text import normal
@@ -38,9 +39,14 @@ def read_text(
     whole_text = normal(text)
     found: list[Candidate] = []
     said = negation.sentences(whole_text)
+    # A note that copies the chart says one thing many times; what a sentence says does not depend on where it stands.
+    read: dict[tuple[str, str, str], tuple[Candidate, ...]] = {}
     for n, sentence in enumerate(said):
-        following = said[n + 1] if n + 1 < len(said) else None
-        for one in _of_sentence(sentence, following, now):
+        following = said[n + 1].text if n + 1 < len(said) and _CONTINUES.match(said[n + 1].text) else ""
+        key = (sentence.text, sentence.heading, following)
+        if key not in read:
+            read[key] = tuple(_of_sentence(sentence, following, now))
+        for one in read[key]:
             found.append(
                 replace(
                     one, reference=ref, type=type, state=state, why_dead=why, patient=patient,
@@ -69,7 +75,11 @@ def read_text(
     return found
 
 
-def _of_sentence(sentence: Sentence, following: Sentence | None, now: datetime) -> Iterator[Candidate]:
+#: A sentence that goes on with the dose of the one before it.
+_CONTINUES = re.compile(r"\s*(?:dose|take|\d)")
+
+
+def _of_sentence(sentence: Sentence, following: str, now: datetime) -> Iterator[Candidate]:
     text = sentence.text
     named = drugs.mentions(text, prose=True)
     tests = services.named_tests(text, prose=True)
@@ -98,7 +108,10 @@ def _of_sentence(sentence: Sentence, following: Sentence | None, now: datetime) 
     def next_after(end: int) -> int:
         return next((start for start in starts if start >= end), len(text))
 
+    if not starts:
+        return
     urgency = urgency_of("", text)
+    times = durations.intervals(text, now)
     for mention in named:
         stop = next((m.start for m in named if m.start >= mention.end), len(text))
         stop = min(stop, *[c[0] for c in classes if c[0] >= mention.end], len(text))
@@ -106,25 +119,25 @@ def _of_sentence(sentence: Sentence, following: Sentence | None, now: datetime) 
         for drug, read in _regimens(text, mention, stop, following, now):
             yield Candidate(
                 "", "", "stated", mood=mood, drug=drug, regimen=read, words=text, urgency=urgency,
-                spans=_spans_for(text, mention.start, mention.end, starts, now), problems=read.problems,
+                spans=_spans_for(times, mention.start, mention.end, starts), problems=read.problems,
                 timed=negation.timed_start(text[: mention.start][-60:] + text[mention.start : stop]),
             )  # fmt: skip
     for start, end, name in classes:
         yield Candidate(
             "", "", "stated", mood=negation.mood(sentence, start, end, stop=next_after(end)), drug_class=name,
-            words=text, urgency=urgency, spans=_spans_for(text, start, end, starts, now),
+            words=text, urgency=urgency, spans=_spans_for(times, start, end, starts),
         )  # fmt: skip
     for test in tests:
         yield Candidate(
             "", "", "stated", mood=_list_mood(sentence, test.start, test.end, next_after(test.end)), tests=(test.name,),
-            words=text, urgency=urgency, spans=_spans_for(text, test.start, test.end, starts, now),
+            words=text, urgency=urgency, spans=_spans_for(times, test.start, test.end, starts),
         )  # fmt: skip
     for one in (*referrals, *procedures):
         yield Candidate(
             "", "", "stated", mood=_list_mood(sentence, one.start, one.end, next_after(one.end)),
             referrals=(one.name,) if one in referrals else (),
             words=text[one.start : one.end] if one in procedures else text,
-            urgency=urgency, spans=_spans_for(text, one.start, one.end, starts, now),
+            urgency=urgency, spans=_spans_for(times, one.start, one.end, starts),
         )  # fmt: skip
     if modalities:
         first = modalities[0]
@@ -133,7 +146,7 @@ def _of_sentence(sentence: Sentence, following: Sentence | None, now: datetime) 
             "", "", "stated", mood=_list_mood(sentence, first.start, first.end, next_after(first.end)),
             modalities=services.modalities_in(text, prose=True), sites=sites,
             contrast=services.contrast_in(text).replace("contradicts", ""), laterality=services.laterality_in(text),
-            words=text, urgency=urgency, spans=_spans_for(text, first.start, first.end, starts, now),
+            words=text, urgency=urgency, spans=_spans_for(times, first.start, first.end, starts),
         )  # fmt: skip
 
 
@@ -149,7 +162,7 @@ _BEFORE_DOSE = re.compile(r"\d[\d.,]*\s*(?:mg|mcg|g|units?|meq)\s+(?:of\s+)?$")
 
 
 def _regimens(
-    text: str, mention: drugs.Mention, stop: int, following: Sentence | None, now: datetime
+    text: str, mention: drugs.Mention, stop: int, following: str, now: datetime
 ) -> Iterator[tuple[Drug, Regimen]]:
     """The regimens that a sentence gives for a drug: two where it offers two whole plans joined by "or"."""
     segment = text[mention.end : stop]
@@ -162,8 +175,8 @@ def _regimens(
     release = drugs.release_in(f"{name} {segment[:24]}", name=True) or drugs.release_in(
         text[max(0, mention.start - 20) : mention.start], name=False
     )
-    if not re.search(r"\d", segment) and following is not None and re.match(r"\s*(?:dose|take|\d)", following.text):
-        segment = f"{segment} {following.text}"
+    if following and not re.search(r"\d", segment):
+        segment = f"{segment} {following}"
     plans = re.split(r"(?:,\s*)?\bor\b", segment)
     whole = all(re.search(r"\d\s*(?:mg|mcg|g|units?|meq)", plan) for plan in plans) and all(
         frequencies.find(plan) for plan in plans
@@ -178,15 +191,14 @@ def _regimens(
         yield drug, read
 
 
-def _spans_for(text: str, start: int, end: int, starts: Sequence[int], now: datetime) -> tuple[Span, ...]:
-    """Intervals that a sentence gives for the thing at [start, end): after it, else the next after it, else before."""
-    found = durations.intervals(text, now)
-    stop = next((one for one in starts if one >= end), len(text) + 1)
-    inside = [one.span for one in found if end <= one.start < stop]
+def _spans_for(times: Sequence[Interval], start: int, end: int, starts: Sequence[int]) -> tuple[Span, ...]:
+    """Of a sentence's intervals those of the thing at [start, end): after it, else the next after it, else before."""
+    stop = next((one for one in starts if one >= end), math.inf)
+    inside = [one.span for one in times if end <= one.start < stop]
     if inside:
         return tuple(inside)
-    later = [one.span for one in found if one.start >= stop]
+    later = [one.span for one in times if one.start >= stop]
     if later:
         return tuple(later[:2])
-    before = [one.span for one in found if one.end <= start]
+    before = [one.span for one in times if one.end <= start]
     return tuple(before[-1:])
