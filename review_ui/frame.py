@@ -27,6 +27,7 @@ from tasks.errors import UsageError, WorkbenchError
 from tasks.fhir.chart import Overlay
 from tasks.fhir.resources import Resource
 from tasks.package import SUITE, FolderSource, Task
+from tasks.review.permissions import Action, allowed
 from tasks.stored import Batch, StoredTrial, trial_folder
 from tasks.trials import TrialKey
 from tasks.workspace import Workspace
@@ -37,19 +38,21 @@ PAGES = Path(__file__).parent / "pages"
 
 @dataclass(frozen=True)
 class Entry:
-    """One page: its file, the name in the bar, its icon. `bar` is False for a page reached from another one."""
+    """One page: its file, the name in the bar, its icon. `bar` is False for a page reached from another one. `action`:
+    what a role must be allowed for the entry to stand in the bar; None = everybody."""
 
     file: str
     title: str
     icon: str
     url: str
     bar: bool = True
+    action: Action | None = None
 
 
 ENTRIES = (
     Entry("home.py", "Home", "inbox", "home"),
     Entry("task.py", "Task", "folder_open", "task", bar=False),
-    Entry("run.py", "Run", "play_circle", "run"),
+    Entry("run.py", "Run", "play_circle", "run", action="run_trials"),
     Entry("models.py", "Models", "hub", "models", bar=False),
     Entry("trials.py", "Trials", "route", "trials"),
     Entry("trial.py", "Trial", "route", "trial", bar=False),
@@ -80,7 +83,7 @@ def serve() -> None:
             icon=f":material/{entry.icon}:",
             url_path=entry.url,
             default=index == 0,
-            visibility="visible" if entry.bar else "hidden",
+            visibility="visible" if _in_bar(entry) else "hidden",
         )
         for index, entry in enumerate(ENTRIES)
     ]
@@ -109,6 +112,14 @@ def _settle() -> None:
         _grown.clear()
         gc.collect()
         gc.freeze()
+
+
+def _in_bar(entry: Entry) -> bool:
+    """Whether the entry stands in the bar of whoever is here; with nobody chosen everything is there to look at."""
+    if not entry.bar or entry.action is None:
+        return entry.bar
+    person = identity.current().person
+    return person is None or allowed(person, entry.action)
 
 
 def _guarded(draw: Callable[[], None]) -> None:
