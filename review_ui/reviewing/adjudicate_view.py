@@ -8,7 +8,7 @@ from review_ui import frame, theme
 from review_ui.autosave import area, settle
 from review_ui.markup import join, tag
 from review_ui.reviewing import change_card, changes, decide_view
-from review_ui.reviewing.checklist_view import titles
+from review_ui.reviewing.findings_view import titles
 from review_ui.reviewing.sitting import Sitting, minted, used
 from tasks.errors import WorkbenchError
 from tasks.review.permissions import allowed

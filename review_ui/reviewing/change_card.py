@@ -14,8 +14,8 @@ from review_ui.chartview import ChartView
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import changes, effects, forms
 from review_ui.reviewing.changes import ProseLine
-from review_ui.reviewing.checklist_view import finding_chips, titles
 from review_ui.reviewing.effects import Effect, Flip
+from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.sitting import Sitting, snapshot
 from tasks.errors import WorkbenchError
 from tasks.package import Task, load

@@ -21,7 +21,7 @@ from review_ui.reviewing.change_card import (
     view_of,
 )
 from review_ui.reviewing.changes import Drafted
-from review_ui.reviewing.checklist_view import titles
+from review_ui.reviewing.findings_view import titles
 from review_ui.reviewing.sitting import Sitting, minted, used
 from tasks.errors import WorkbenchError
 from tasks.review.events import Decided, Proposed

@@ -96,14 +96,7 @@ class ReviewForm:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings that were added, oldest first."""
-        found = []
-        for item, value in self.drafts.items():
-            if item.startswith("finding.") and value:
-                try:
-                    found.append(Finding.model_validate_json(value))
-                except ValidationError:
-                    continue
-        return tuple(found)
+        return findings_in(self.drafts)
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -183,6 +176,18 @@ class ReviewForm:
             "findings": tuple(finding.model_dump() for finding in self.findings),
             "confidence": self.drafts.get("confidence", ""),
         }
+
+
+def findings_in(drafts: Mapping[str, str]) -> tuple[Finding, ...]:
+    """The findings that were added to these drafts, oldest first."""
+    found = []
+    for item, value in drafts.items():
+        if item.startswith("finding.") and value:
+            try:
+                found.append(Finding.model_validate_json(value))
+            except ValidationError:
+                continue
+    return tuple(found)
 
 
 COMPOSER = (

@@ -16,7 +16,7 @@ from review_ui import frame, theme
 from review_ui.autosave import area, settle
 from review_ui.markup import join, tag
 from review_ui.reviewing import changes, fields, forms, handmade
-from review_ui.reviewing.checklist_view import finding_chips, titles
+from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.signoff_view import may
 from review_ui.reviewing.sitting import Sitting, minted, used
 from tasks.errors import UsageError, WorkbenchError

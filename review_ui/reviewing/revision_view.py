@@ -21,7 +21,7 @@ from review_ui import frame, theme
 from review_ui.autosave import area, clock, settle
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import change_card, changes, forms
-from review_ui.reviewing.checklist_view import finding_chips, titles
+from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.signoff_view import may
 from review_ui.reviewing.sitting import Sitting
 from runtime import jobs

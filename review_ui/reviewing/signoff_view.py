@@ -10,8 +10,8 @@ from authoring.audit import Audit, audit, event_words, timeline_csv
 from review_ui import frame, theme
 from review_ui.autosave import area, settle
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing.checklist_view import finding_chips
 from review_ui.reviewing.decide_view import next_words
+from review_ui.reviewing.findings_view import finding_chips
 from review_ui.reviewing.sitting import Sitting, minted, used
 from tasks.errors import WorkbenchError
 from tasks.review import events as ev

@@ -9,7 +9,7 @@ import streamlit as st
 from review_ui import frame, theme
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import forms
-from review_ui.reviewing.checklist_view import finding_chips, titles
+from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.sitting import Sitting, names
 from review_ui.theme import Tone
 from tasks.review.checklist import checklist
