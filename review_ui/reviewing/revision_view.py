@@ -276,18 +276,19 @@ def left_open(at: Sitting, one: Draft) -> None:
     """Findings that no kept edit resolves, with the reason: they stand before the edits."""
     found = one.left_open
     frame.show(theme.section("Left open", f"{_count(len(found), 'finding')} that no edit answers"))
-    if not found:
-        frame.show(tag("p", "Every finding is answered by an edit.", cls="sm mute"))
+    cards = []
     for left in found:
         state = at.state.findings.get(left.finding)
         if state is None:
             continue
         where, quote = forms.anchor_words(state.finding.anchor, titles(at.task))
-        frame.show(
+        cards.append(
             tag("div", finding_chips(state.finding),
                 tag("div", where + (f": “{quote}”" if quote else ""), cls="xs mute"),
                 tag("div", state.finding.text), tag("div", f"Why it stays open: {left.reason}", cls="sm"), cls="anchor")
         )  # fmt: skip
+    # One element, however many there are: what is unfolded below stays so when one joins them.
+    frame.show(tag("div", join(cards) if cards else tag("p", "Every finding is answered by an edit.", cls="sm mute")))
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
@@ -387,7 +388,8 @@ def _edit(
 ) -> None:  # fmt: skip
     """One edit unfolded: the finding, the change, why, and what one may do with it."""
     _, kind = changes.place_words(unit_of(edit.edit.edit), titles(at.task))
-    with st.expander(f"Edit {number} · {kind}{' · dropped' if edit.dropped else ''}", expanded=len(one.edits) == 1):
+    # The label never changes and the key is the edit's, so that it stays unfolded whatever is done to others.
+    with st.expander(f"Edit {number} · {kind}", expanded=len(one.edits) == 1, key=f"edit-{one.id}-{number}"):
         found = [at.state.findings[id] for id in edit.edit.findings if id in at.state.findings]
         frame.show(change_card.finding_card(at, found))
         if weak:
