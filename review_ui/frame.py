@@ -88,9 +88,14 @@ def serve() -> None:
         for index, entry in enumerate(ENTRIES)
     ]
     page = st.navigation(pages, position="top")
-    identity.keep()
     st.html(theme.style())
-    _guarded(page.run)
+
+    def draw() -> None:
+        # Settings that cannot be read are told on the page, like everything else that stops one.
+        identity.keep()
+        page.run()
+
+    _guarded(draw)
     _settle()
 
 

@@ -97,7 +97,10 @@ def body() -> None:
     frame.show(theme.section("Check a model", "one tool call, a few hundred tokens, no patient"))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Model", [row.name for row in rows], key="model")
-        st.button("Check", type="primary", on_click=_check, args=(name,), disabled=name in running, key="check")
+        if st.button("Check", type="primary", disabled=name in running, key="check"):
+            _check(name)
+            # The whole page, so that it looks again by itself for as long as the check runs.
+            st.rerun()
     for one in sorted(running):
         frame.show(tag("p", f"{one} is being asked …", cls="sm mute", role="status"))
     told = [shown for row in rows if (shown := findings(row)) is not None]

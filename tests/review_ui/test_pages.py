@@ -193,3 +193,14 @@ def test_rows_are_filtered_by_every_word() -> None:
     rows = [catalog.TaskRow("a-task", title="Kidney and potassium"), catalog.TaskRow("b-task", title="Kidney")]
     assert [row.id for row in catalog.filtered(rows, search="kidney POTASSIUM")] == ["a-task"]
     assert len(catalog.filtered(rows, search=" ")) == 2
+
+
+def test_settings_that_cannot_be_read_are_told_on_the_page(opened: Open, workspace: Path) -> None:
+    opened()
+    settings = workspace / "workbench.toml"
+    settings.write_text((settings.read_text("utf-8") if settings.exists() else "") + "\n[nonsense]\n", "utf-8")
+    test = opened()
+    test.query_params["as"] = "demo-lead"
+    test.run()
+    assert "workbench.toml" in said(test)
+    assert "This page stopped. Error" in said(test)

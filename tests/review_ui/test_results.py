@@ -34,7 +34,8 @@ def fact(task: str, agent: str, run: int, result: str, **changed: object) -> Tri
     row = replace(row, **{name: value for name, value in changed.items() if name in row.__dict__})
     made = TrialFact(
         row=row, specialty="Nephrology", group="Nephrology & Urology", workflow="Treatment Planning",
-        authority="orders", calls=10, turns=5, tokens_in=100, tokens_out=10, seconds=2.0, cost=0.5, judge_cost=0.0, severe_most=1,
+        authority="orders", calls=10, turns=5, tokens_in=100, tokens_out=10, seconds=2.0, cost=0.5, judge_cost=0.0,
+        severe_most=1,
         checkpoints=(),
     )  # fmt: skip
     return replace(made, **{name: value for name, value in changed.items() if name not in row.__dict__})
