@@ -232,7 +232,7 @@ DECISIONS: dict[str, dict[str, tuple[str, str]]] = {
     "chart/DocumentReference.ndjson#n-visit": {ONE: ("approve", ""), TWO: ("approve", "")},
     "instruction.md": {ONE: ("approve", ""), TWO: ("approve", "")},
     "checkpoints.toml#cp5": {
-        ONE: ("veto", "After twelve weeks nobody has looked: the first check belongs before the first step of the dose."),
+        ONE: ("veto", "Twelve weeks is late: the first check belongs before the first step of the dose."),
         TWO: ("approve", ""),
     },
 }  # fmt: skip
