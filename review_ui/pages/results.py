@@ -121,7 +121,10 @@ def board(drawn: list[Line], k: int, tasks: int) -> None:
     frame.show(leaderboard.table(drawn, k))
     controls = [one for one in drawn if one.control]
     if controls:
-        told = ", ".join(f"{one.agent} {leaderboard.percent(one.figures[0].value)}%" for one in controls)
+        told = ", ".join(
+            f"{one.agent} {leaderboard.percent(one.figures[0].value)}%" if one.graded else f"{one.agent} not graded"
+            for one in controls
+        )
         words = f"Controls: {told}. oracle must pass all; noop, shotgun and parrot must pass none."
         frame.show(tag("p", words, cls="sm mute"))
     frame.show(leaderboard.denominators(drawn))
