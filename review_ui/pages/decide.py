@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from review_ui import frame
-from review_ui.reviewing import adjudicate_view, decide_view, header
+from review_ui.reviewing import adjudicate_view, decide_view, fields, header
 from review_ui.reviewing.sitting import sit
 
 
 def page() -> None:
     """Draw the page."""
     at = sit(frame.asked("id"))
+    fields.settle(at.book)
     header.doors(at, "decide.py")
     header.draw(at, *decide_view.since_chip(at))
     if at.blind:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from review_ui import frame
-from review_ui.reviewing import header, propose_view
+from review_ui.reviewing import fields, header, propose_view
 from review_ui.reviewing.sitting import sit
 
 
 def page() -> None:
     """Draw the page."""
     at = sit(frame.asked("id"))
+    fields.settle(at.book)
     header.doors(at, "propose.py")
     header.draw(at)
     if at.blind:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from review_ui import frame
-from review_ui.reviewing import checklist_view, header, solve_view, submitted_view
+from review_ui.reviewing import checklist_view, fields, header, solve_view, submitted_view
 from review_ui.reviewing.sitting import sit
 
 
 def page() -> None:
     """Draw the step at which this person is."""
     at = sit(frame.asked("id"))
+    fields.settle(at.book)
     header.doors(at, "review.py")
     header.draw(at)
     if not at.state.round:

@@ -272,6 +272,7 @@ def _decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, .
     """Keep a decision and go on, unless it still needs something."""
     item = f"decision.{change.ref.change}"
     settle(book(at), f"comment.{change.ref.change}")
+    fields.settle(book(at))
     kept = {item: draft.value for item, draft in book(at).all().items()}
     st.session_state.setdefault(slot(at, "undo"), []).append((change.ref.change, kept.get(item, "")))
     kept[item] = changes.kept(change.ref, decision)
