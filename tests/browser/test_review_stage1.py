@@ -157,6 +157,35 @@ def test_nothing_of_how_it_is_graded_is_on_the_page_before_the_lock(
     assert "Potassium checked again" not in source
 
 
+def test_choices_clicked_faster_than_the_page_runs_are_all_kept(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    reviews.desk(workspace, reviews.ONE).lock_plan(TASK, reviews.PLAN)
+    seen = look(app)
+    seen.open(at(reviews.ONE))
+    expect(seen.page.get_by_role("button", name="Next open item")).to_be_visible(timeout=30_000)
+    seen.settle()
+    groups = {
+        **{f"verdict.{one.id}": f"Verdict: {one.title}" for one in checklist().dimensions},
+        "rating.cp1": "Rating of checkpoint 1",
+        "rating.cp2": "Rating of checkpoint 2",
+    }
+    for number in range(4):
+        wanted = {}
+        for item, name in groups.items():
+            word = (["Acceptable", "Unsafe"] if item.startswith("verdict") else ["Essential", "Optional"])[number % 2]
+            group = seen.page.get_by_role("radiogroup", name=name, exact=True)
+            group.get_by_role("radio", name=word, exact=True).click()
+            wanted[item] = word.lower()
+        # What the page shows is what is kept, once it has come to rest.
+        expect(seen.page.get_by_text("Saved").first).to_be_visible()
+        seen.page.wait_for_timeout(500)
+        seen.settle()
+        kept = {item: draft.value for item, draft in reviews.desk(workspace, reviews.ONE).db.drafts(
+            reviews.ONE, TASK, 1).items()}  # fmt: skip
+        assert {item: kept.get(item) for item in wanted} == wanted
+
+
 def rate_all(page: Page) -> None:
     for dimension in checklist().dimensions:
         group = page.get_by_role("radiogroup", name=f"Verdict: {dimension.title}")
