@@ -29,6 +29,9 @@ from tasks.structure import chart_type
 Why = Literal["does not hold", "rejected before", "up for decision already"]
 _QUOTE = re.compile(r'^(?P<path>[\w./-]+)#"(?P<quote>.+)"$', re.DOTALL)
 _MOST_SHOWN = 4_000
+_MOST_PLACES = 5
+#: Characters in one piece that make a place worth showing.
+_LEAST_ALIKE = 8
 
 
 @dataclass(frozen=True)
@@ -229,20 +232,27 @@ def _identity(edit: Edit, start: Package, before: Package, after: Package) -> st
 
 
 def _window(text: str, find: str) -> str:
-    """As many real lines as were looked for, where they are most alike: each place where the text stands, if it does
-    several times."""
-    lines, wanted = text.split("\n"), find.split("\n")
-    size = len(wanted)
-    numbers = [n for n in range(len(lines)) if find in "\n".join(lines[n : n + size]) and wanted[0] in lines[n]]
-    if not numbers:
-        first = next((line for line in wanted if line.strip()), find)
-        scored = [(difflib.SequenceMatcher(None, first, line, autojunk=False).quick_ratio(), n) for n, line in enumerate(lines)]  # fmt: skip  # noqa: E501
-        best = max(scored, default=(0.0, 0))
-        if best[0] < 0.5:
+    """The real lines where the text stands (each place of several), or where most of it in one piece does; "" where
+    nothing of it is to be found."""
+    places = list[tuple[int, int]]()
+    at = text.find(find)
+    while at >= 0 and len(places) < _MOST_PLACES:
+        places.append((at, at + len(find)))
+        at = text.find(find, at + 1)
+    if not places:
+        match = difflib.SequenceMatcher(None, find, text, autojunk=False).find_longest_match()
+        if match.size < max(_LEAST_ALIKE, len(find) // 5):
             return ""
-        numbers = [max(0, best[1] - wanted.index(first) if first in wanted else best[1])]
-    shown_ = [f"line {n + 1}:\n" + "\n".join(lines[n : n + size + (len(numbers) > 1)]) for n in numbers[:5]]
-    return "\n".join(shown_)[:_MOST_SHOWN]
+        start = max(0, match.b - match.a)
+        places = [(start, min(len(text), start + len(find)))]
+    return "\n".join(_lines_at(text, *place) for place in places)[:_MOST_SHOWN]
+
+
+def _lines_at(text: str, start: int, end: int) -> str:
+    """The whole lines that a span touches, with the number of the first."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", max(first, end - 1))
+    return f"line {text.count(chr(10), 0, first) + 1}:\n{text[first : last if last >= 0 else len(text)]}"
 
 
 def _short(text: str) -> str:

@@ -216,6 +216,31 @@ def test_the_repair_shows_what_holds_and_the_real_text(room: Room, revising: Sta
     assert "order it, and arrange the follow-up laboratory." in said
 
 
+@pytest.mark.parametrize(
+    ("find", "real"),
+    [
+        ("decide on anticoagulation,\u00a0order it", "Please decide on anticoagulation, order it, and arrange"),
+        (
+            "what you ordered, the renal function and weight that you relied",
+            "renal function and weight that\nyou relied on",
+        ),
+        ("decide on anticoagulation; order it", "Please decide on anticoagulation, order it, and arrange"),
+    ],
+    ids=["NBSP", "line break", "punctuation"],
+)
+def test_the_nearest_real_text_is_the_one_that_was_meant(find: str, real: str) -> None:
+    from authoring.revising.checking import _window
+
+    assert real in _window(tiny_files()["instruction.md"].decode(), find)
+
+
+def test_every_place_of_a_text_that_stands_twice_is_shown_and_none_of_one_that_stands_nowhere() -> None:
+    from authoring.revising.checking import _window
+
+    assert _window("a b\nc\na b d\n", "a b") == "line 1:\na b\nline 3:\na b d"
+    assert _window("a b\nc\n", "quite another thing") == ""
+
+
 def test_after_two_repairs_what_holds_is_kept_and_the_rest_is_left_out(room: Room, revising: Start) -> None:
     room.judged(finding(), finding("Is the weight current?"))
     bad = {"edit": {**LABORATORY, "find": "nowhere"}, "findings": ["F2"]}
