@@ -21,10 +21,13 @@ import socket
 import struct
 import sys
 import traceback
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from graders import tables
 from graders.evidence import Evidence
+from graders.orders import statements
 from graders.sandbox import kernel
 from graders.trust import CODE_FILE
 from graders.verdicts import Judgement, Truth
@@ -38,6 +41,8 @@ PRELOADED = (
     "graders.describe", "graders.lab_units", "graders.phrases", "graders.truths", "graders.verdicts",
     "graders.safety", "numpy", "tasks.fhir.search", "tasks.trials",
 )  # fmt: skip
+#: Read once before any fork: what the order readers build at their first use (names, classes, patterns) is then there.
+_A_SENTENCE = "Start apixaban 5 mg by mouth twice daily for 7 days, check potassium in 1 week; refer to nephrology."
 #: How long an answer may be, in bytes.
 _MOST_BYTES = 262_144
 
@@ -216,6 +221,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in PRELOADED:
         importlib.import_module(name)
+    for name in tables.names():
+        tables.rows(name)
+    statements.read_text("", _A_SENTENCE, datetime(2025, 1, 1, tzinfo=UTC))
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         Holder(connection, tuple(Path(one) for one in sys.argv[2:])).serve()
 
