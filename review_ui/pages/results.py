@@ -313,7 +313,7 @@ def choices(whole: Set) -> tuple[str, str, str, int]:
         format_func=lambda name: breakdown.CAPABILITIES[name][0] if name in breakdown.CAPABILITIES else name,
     )  # fmt: skip
     ks = list(range(2, max(3, runs + 1))) if runs > 1 else [1]
-    k = four.selectbox("k runs", ks, index=min(1, len(ks) - 1), key="k", bind="query-params", disabled=runs < 2)
+    k = four.selectbox("k runs", ks, index=min(1, len(ks) - 1), key="k", bind="query-params")
     return group or ANY, workflow or ANY, capability or ANY, int(k or 1)
 
 
