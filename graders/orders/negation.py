@@ -7,11 +7,10 @@ The nearest governing word before the thing decides ("stop warfarin and start ap
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
 from typing import Literal
 
 Mood = Literal["recommended", "denied", "conditional", "considered", "mentioned"]
@@ -253,23 +252,33 @@ def _places(pattern: re.Pattern[str], text: str) -> tuple[tuple[int, int], ...]:
     return tuple(match.span() for match in pattern.finditer(text))
 
 
+_WORD = re.compile(r"(?<!\S)[a-z]{4,}(?!\S)")
+#: More words of four letters than any phrase of a governing pattern spans (the longest: "switching", six words, "to").
+_MOST_WORDS = 12
+
+
 def _seam(text: str, start: int) -> int:
-    """The last place before `start` that a phrase may begin with but never runs across: a comma, a quotation mark."""
-    return max(0, text.rfind(",", 0, start), text.rfind('"', 0, start))
+    """The last place before `start` such that no phrase that begins before it depends on what stands from `start` on.
+
+    A comma or quotation mark, which a phrase may begin with but never runs across; else twelve words back.
+    """
+    words = _places(_WORD, text)
+    count = bisect_left(words, (start,))
+    far = words[count - _MOST_WORDS][0] if count >= _MOST_WORDS else 0
+    return max(far, text.rfind(",", far, start), text.rfind('"', far, start))
 
 
 def last_before(pattern: re.Pattern[str], text: str, start: int) -> tuple[int, int] | None:
     """The last match in text[:start], None where there is none, without reading all of it again for each thing named.
 
-    Only for patterns whose match never holds a seam but as its first character (a test tries those used here): what
-    ends before a seam is then the same wherever the text is cut after it.
+    Only for patterns whose phrases keep to `_seam` (a test tries those used here).
     """
     seam = _seam(text, start)
-    if after_it := [match.span() for match in pattern.finditer(text, seam, start)]:
-        return after_it[-1]
-    places = _places(pattern, text)
-    count = bisect_right(places, seam, key=itemgetter(1))
-    return places[count - 1] if count else None
+    places = _places(pattern, text) if seam else ()
+    count = bisect_left(places, (seam,))
+    before = places[count - 1] if count else None
+    rest = pattern.finditer(text, max(seam, before[1]) if before else seam, start)
+    return max((match.span() for match in rest), default=before)
 
 
 def mood(sentence: Sentence, start: int, end: int, *, stop: int | None = None) -> Mood:
