@@ -52,7 +52,8 @@ def main() -> None:
             f"{graded} checkpoints of {passes * len(usual)} stored trials: {seconds:.2f} s, target {TARGET_SECONDS} s"
         )
         print(
-            f"  {1000 * seconds / graded:.1f} ms a checkpoint; {seconds / TARGET_SECONDS:.0%} of the target; {busy:.2f} s of processor"
+            f"  {1000 * seconds / graded:.1f} ms a checkpoint; {seconds / TARGET_SECONDS:.0%} of the target; "
+            f"{busy:.2f} s of processor"
         )
 
         started = time.perf_counter()

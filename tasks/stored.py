@@ -272,7 +272,7 @@ class TrialWriter:
     """
 
     def __init__(self, batch: Path, key: TrialKey, *, carried: Mapping[str, bytes] | None = None) -> None:
-        """Makes the attempt's folder. `carried`: files (name -> whole lines) that it begins with, of an earlier attempt.
+        """Makes the attempt's folder. `carried`: what it begins with of an earlier attempt, {file: whole lines}.
 
         The folder appears at once and whole, so that no half-carried attempt is ever taken for the latest.
         Raises UsageError where it exists, EnvironmentFault where the disk refuses.

@@ -208,7 +208,7 @@ class TrialOutcome(Strict):
     agent_digest: str
     grade_digest: str
     continues: int | None = Field(
-        default=None, ge=1, description="the attempt that this one went on from; turns, calls, usage and time include it"
+        default=None, ge=1, description="the attempt it went on from; turns, calls, usage and time include that"
     )
 
 
