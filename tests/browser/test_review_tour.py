@@ -81,6 +81,9 @@ class Person:
         """Press a button once it can be pressed."""
         button = self.page.get_by_role("button", name=name, exact=exact).first
         expect(button).to_be_enabled()
+        # A button that a run of the page is about to draw anew takes no click.
+        self.page.wait_for_timeout(300)
+        self.seen.settle()
         button.click(delay=60)
 
     def write(self, label: str, text: str) -> None:
