@@ -112,14 +112,17 @@ def test_votes_for_passes_and_fails_alike(
 
 
 class _ByOrder:
-    """The n-th first turn gets the n-th reply; every later turn of any conversation is prose."""
+    """The n-th first turn gets the n-th reply; every later turn of any conversation is prose.
+
+    The server also asks again what it had said at earlier turns (without `raw`): that takes no reply from the list.
+    """
 
     def __init__(self, replies: list[Reply]) -> None:
         self.replies, self.guard = list(replies), threading.Lock()
 
     def reply(self, heard: Any) -> Reply:
         with self.guard:
-            return PROSE if heard.turn or not self.replies else self.replies.pop(0)
+            return PROSE if heard.turn or not heard.raw or not self.replies else self.replies.pop(0)
 
 
 def test_flips_are_counted(bench: Benches, note: Notes) -> None:
