@@ -352,9 +352,9 @@ def _show_batch(batch: Batch, as_json: bool) -> None:
     from dataclasses import asdict
 
     from graders.report import trial_rows
-    from runtime.batch import PlannedSource, is_running
+    from runtime.batch import is_running
 
-    rows = trial_rows([batch], PlannedSource(batch))
+    rows = trial_rows([batch])
     if as_json:
         said = [asdict(row) for row in rows]
         typer.echo(json.dumps({"batch": batch.name, "running": is_running(batch), "trials": said}, default=str))

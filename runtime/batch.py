@@ -215,23 +215,6 @@ def items_of(batch: Batch) -> tuple[list[Item], Settings]:
     return items, Settings.model_validate(next(iter(latest.values()))["settings"])
 
 
-class PlannedSource:
-    """The tasks of a batch where they were when it was planned; a TaskSource for reports."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._folders = {line["task"]: Path(line["folder"]) for line in batch.plan() if line.get("kind") == "planned"}
-
-    def list(self) -> list[str]:
-        """The ids, sorted."""
-        return sorted(self._folders)
-
-    def load(self, id: str, at: str | None = None) -> Task:
-        """The task as it stands now. Raises UsageError, PackageError."""
-        if id not in self._folders:
-            raise UsageError("the batch's plan has no such task.", where=id, remedy="Look at its plan.jsonl.")
-        return load_folder(self._folders[id], id)
-
-
 def _check_settings(batch: Batch, settings: Settings) -> None:
     """Trials of different settings must not end up in one average."""
     for line in batch.plan():
