@@ -23,7 +23,7 @@ from playwright.sync_api import sync_playwright
 from authoring.desk import Desk
 from authoring.library import open_store
 from authoring.proposals import Proposal
-from benchmarks.pages import serve, settle, timed, told, write_tasks
+from benchmarks.pages import Round, Watch, serve, settle, told, write_tasks
 from tasks.package import FolderSource
 from tasks.people import person
 from tasks.review.checklist import checklist
@@ -94,7 +94,7 @@ def write_reviews(workspace: Workspace, tasks: Path, ids: list[str], commits: in
     store.maintain()
 
 
-def measure(address: str, ids: list[str], rounds: int) -> list[dict[str, Any]]:
+def measure(address: str, watch: Watch, ids: list[str], rounds: int) -> list[dict[str, Any]]:
     """Pages, then decision keys."""
     pages = [
         ("Home of a reviewer", f"/?as={ONE}", ".st-key-rowhead-work"),
@@ -116,22 +116,24 @@ def measure(address: str, ids: list[str], rounds: int) -> list[dict[str, Any]]:
                 page.goto(address + path)
                 settle(page, seen)
 
-            rows.append(told(f"load  {name}", timed(load, rounds), 1.0))
+            rows.append(told(f"load  {name}", watch.times(load, rounds), 1.0))
             page.close()
         page = context.new_page()
         page.goto(f"{address}/decide?id={ids[1]}&as={ONE}")
         settle(page, ".st-key-decidebar button")
-        times = []
+        times: list[Round] = []
         for number in range(2, rounds + 3):
+
+            def decide(number: int = number) -> None:
+                page.keyboard.press("a")
+                page.wait_for_function(
+                    f"() => document.body.innerText.includes('Change {number} of ')"
+                    f" && document.querySelector('.diff') !== null",
+                    timeout=60_000,
+                )
+
             page.wait_for_timeout(300)
-            began = time.perf_counter()
-            page.keyboard.press("a")
-            page.wait_for_function(
-                f"() => document.body.innerText.includes('Change {number} of ')"
-                f" && document.querySelector('.diff') !== null",
-                timeout=60_000,
-            )
-            times.append(time.perf_counter() - began)
+            times.append(watch.once(decide))
             settle(page, ".st-key-decidebar button")
         rows.append(told("act   a decision key to the next change", times, 0.4))
         browser.close()
@@ -160,7 +162,7 @@ def main() -> None:
     ids = sorted(path.name for path in (folder / "tasks").iterdir())
     process, address = serve(folder, workspace.path)
     try:
-        rows = measure(address, ids, given.rounds)
+        rows = measure(address, Watch(process.pid), ids, given.rounds)
     finally:
         process.terminate()
         process.wait(timeout=30)
