@@ -17,6 +17,7 @@ from review_ui.chartview.medications import Medication
 from review_ui.chartview.notes import Note, search
 from review_ui.chartview.problems import Problem
 from review_ui.chartview.words import Line, fields, kinds_words
+from review_ui.kept import kept
 from review_ui.markup import Markup, highlighted, join, tag
 
 SPANS: dict[str, int | None] = {"2 years": 24, "5 years": 60, "All": None}
@@ -30,7 +31,7 @@ PAGE = 25
 LISTED = 12
 
 
-@st.cache_resource(show_spinner=False, max_entries=400)
+@kept(400)
 def _plot(key: tuple[object, ...], _make: Callable[[], Markup]) -> Markup:
     """A plot, made once for its key."""
     return _make()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
-import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +19,7 @@ from graders.report import TrialRow
 from review_ui import failure, identity, runs, steps, theme
 from review_ui.catalog import TaskRow, fingerprint, read
 from review_ui.chartview import ChartView
+from review_ui.kept import kept, settle
 from review_ui.markup import Markup, join, tag
 from review_ui.steps import Trajectory
 from tasks.errors import UsageError, WorkbenchError
@@ -96,27 +95,7 @@ def serve() -> None:
         page.run()
 
     _guarded(draw)
-    _settle()
-
-
-_grown = threading.Event()
-
-
-def _grew() -> None:
-    """Something large has been put into a cache."""
-    _grown.set()
-
-
-def _settle() -> None:
-    """Take what the caches hold out of the garbage collector's sight.
-
-    Streamlit collects all generations after every run of a page; with a chart of 30,000 resources and thousands of
-    trials kept that took most of a second each time. What is kept has no cycles and goes when its cache lets go of it.
-    """
-    if _grown.is_set():
-        _grown.clear()
-        gc.collect()
-        gc.freeze()
+    settle()
 
 
 def _in_bar(entry: Entry) -> bool:
@@ -191,13 +170,12 @@ def source() -> FolderSource:
     return SUITE
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@kept(256)
 def _task(root: str, task_id: str, state: str) -> Task:
-    _grew()
     return FolderSource(Path(root)).load(task_id)
 
 
-@st.cache_resource(show_spinner=False, max_entries=2000)
+@kept(2000)
 def _row(root: str, task_id: str, state: str) -> TaskRow:
     return read(FolderSource(Path(root)), task_id)
 
@@ -217,9 +195,8 @@ def tasks(ids: Iterable[str]) -> list[Task]:
     return [_task(str(place.root), id, fingerprint(place.root / id)) for id in ids if id in known]
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@kept(16)
 def _chart_view(root: str, task_id: str, state: str) -> ChartView:
-    _grew()
     found = _task(root, task_id, state)
     if found.meta.context is None:
         raise UsageError("this draft names no patient.", where=task_id)
@@ -278,9 +255,8 @@ def batches() -> list[Batch]:
     return runs.known(workspace().runs)
 
 
-@st.cache_resource(show_spinner=False, max_entries=100)
+@kept(100)
 def _trial_facts(folder: str, state: Hashable) -> tuple[TrialFact, ...]:
-    _grew()
     return tuple(facts_of([Batch(Path(folder))], cache=workspace().cache))
 
 
@@ -322,9 +298,8 @@ def trials_of(batch: str, task_id: str, agent: str) -> list[StoredTrial]:
     return [found[run] for run in sorted(found)]
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@kept(32)
 def _trajectory(path: str, size: int, changed: int) -> Trajectory:
-    _grew()
     return steps.read(Path(path))
 
 
@@ -348,7 +323,7 @@ def planned_task(batch: str, task_id: str) -> Task:
     return _task(str(folder.parent), folder.name, fingerprint(folder))
 
 
-@st.cache_resource(show_spinner=False, max_entries=8)
+@kept(8)
 def _chart_at(path: str, size: int, digest: str, step: int, _trial: StoredTrial, _task: Task) -> ChartView:
     overlay = Overlay(_task.chart)
     for write in _trial.writes():

@@ -11,6 +11,7 @@ from graders.intervals import Interval
 from graders.planned import PlannedSource
 from graders.report import task_loader
 from review_ui import by_hand, chart_sections, frame, prose, theme
+from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from tasks.people import Person
 from tasks.stored import Batch
@@ -78,7 +79,7 @@ def one_case(batch: Batch) -> None:
     frame.show(tag("p", f"{len(left):,} left for you, in an order that says nothing of agent or judge.", cls="sm mute"))
 
 
-@st.cache_resource(show_spinner=False, max_entries=20)
+@kept(20)
 def _agreement(folder: str, state: Hashable, _batch: Batch) -> list[Agreed]:
     load = task_loader(PlannedSource(_batch))
     pairs = []

@@ -17,6 +17,7 @@ from graders.frames import Basis
 from graders.report import Cell
 from graders.report import cells as report_cells
 from review_ui import following, frame, theme
+from review_ui.kept import kept
 from review_ui.markup import Markup, tag, visible
 from review_ui.results import breakdown, leaderboard
 from review_ui.results.breakdown import Cells
@@ -38,27 +39,27 @@ WIDE = 6
 # ---- what is computed, kept for as long as the trials stay the same --------------------------------------------------
 
 
-@st.cache_resource(show_spinner=False, max_entries=60)
+@kept(60)
 def _narrowed(folder: str, state: Hashable, group: str, workflow: str, capability: str, _whole: Set) -> Set:
     return narrowed(_whole, group=group, workflow=workflow, capability=capability)
 
 
-@st.cache_resource(show_spinner=False, max_entries=20)
+@kept(20)
 def _comparable(folder: str, state: Hashable, _batch: Batch) -> Set:
     return comparable(frame.trial_facts(_batch, state))
 
 
-@st.cache_resource(show_spinner=False, max_entries=200)
+@kept(200)
 def _lines(key: Hashable, k: int, basis: Basis, critical: bool, _found: Set) -> list[Line]:
     return leaderboard.lines(_found, k=k, basis=basis, critical=critical)
 
 
-@st.cache_resource(show_spinner=False, max_entries=100)
+@kept(100)
 def _cells(key: Hashable, basis: Basis, critical: bool, _found: Set) -> Cells:
     return breakdown.cells(_found, basis=basis, critical=critical)
 
 
-@st.cache_resource(show_spinner=False, max_entries=200)
+@kept(200)
 def _frame(key: Hashable, name: str, argument: str, _found: Set) -> pd.DataFrame:
     make = getattr(frames, name)
     made: pd.DataFrame = make(_found, argument) if argument else make(_found)

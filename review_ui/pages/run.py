@@ -15,6 +15,7 @@ from graders.intervals import detectable_difference
 from graders.report import TrialRow
 from review_ui import frame, planning, runs, theme
 from review_ui.catalog import TaskRow
+from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from runtime import jobs
 from runtime.agents import BUILT_IN
@@ -67,12 +68,12 @@ def chosen_tasks(rows: list[TaskRow]) -> list[str]:
     return st.multiselect("Tasks", offered, default=offered, key=f"tasks-{group}", placeholder="Choose tasks")
 
 
-@st.cache_resource(show_spinner=False, max_entries=20)
+@kept(20)
 def _attempts(folder: str, state: Hashable) -> planning.Attempts:
     return planning.attempts_of(Batch(Path(folder)))
 
 
-@st.cache_resource(show_spinner=False, max_entries=50)
+@kept(50)
 def _work(
     folder: str, state: Hashable, digests: str, names: tuple[str, ...], each: int, judge: bool, _tasks: list[Task]
 ) -> planning.Work:

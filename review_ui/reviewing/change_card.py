@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import streamlit as st
-
 from authoring.clinical import Raw, Row
 from authoring.diffs import Piece, words
 from authoring.views import ChangeView, change_view
 from review_ui import frame, runs, theme
 from review_ui.chartview import ChartView
+from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import changes, effects, forms
 from review_ui.reviewing.changes import ProseLine
@@ -26,7 +25,7 @@ from tasks.review.state import ChangeState, FindingState
 _ROWS = 8
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@kept(256)
 def _view(place: str, task_id: str, package: str, change: str, _at: Sitting) -> ChangeView | str:
     """The change over the task as it stands; why not, where it no longer applies."""
     try:
@@ -211,7 +210,7 @@ def both(at: Sitting, view: ChangeView) -> tuple[Task, Task]:
     return load(before, where=at.at.task_id), load(after, where=at.at.task_id)
 
 
-@st.cache_resource(show_spinner=False, max_entries=128)
+@kept(128)
 def _follows(task_id: str, package: str, change: str, _at: Sitting, _view: ChangeView) -> list[tuple[str, str, str]]:
     """(fact, before, after) of the facts at the clock that a change of the chart alters."""
     try:
@@ -240,7 +239,7 @@ def follows(at: Sitting, change: ChangeState, view: ChangeView) -> Markup | None
     return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid")
 
 
-@st.cache_resource(show_spinner="Running old and new graders on the stored trials …", max_entries=128)
+@kept(128, "Running old and new graders on the stored trials …")
 def _effect(task_id: str, package: str, change: str, state: object, _at: Sitting, _view: ChangeView) -> Effect | str:
     try:
         old, new = both(_at, _view)

@@ -8,6 +8,7 @@ from authoring.gate import GateResult, run_gate
 from graders.words import PlainWords, plain_words
 from review_ui import checkpoints, frame, prose, theme
 from review_ui.autosave import area, settle
+from review_ui.kept import kept
 from review_ui.markup import join, tag
 from review_ui.reviewing import fields, forms, solve_view
 from review_ui.reviewing.examples import Example, declaration_text, examples
@@ -24,12 +25,12 @@ from tasks.review.events import CheckpointAnchor, PlanAmended
 CHECKLIST, CHART, PLANS, GATE = "Checklist", "Chart", "Reference plans", "Gate"
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@kept(32)
 def _examples(task_id: str, package: str, _task: Task) -> dict[str, tuple[Example, ...]]:
     return {checkpoint.id: examples(_task, checkpoint) for checkpoint in _task.checkpoints}
 
 
-@st.cache_resource(show_spinner=False, max_entries=32)
+@kept(32)
 def _words(task_id: str, package: str, _task: Task) -> dict[str, PlainWords]:
     authority = _task.meta.context.authority if _task.meta.context else None
     return {
@@ -304,7 +305,7 @@ def gate(at: Sitting) -> None:
     frame.show(tag("ul", join(tag("li", one) for one in found.failures), cls="list"))
 
 
-@st.cache_resource(show_spinner="Every check, without a model: about ten seconds …", max_entries=16)
+@kept(16, "Every check, without a model: about ten seconds …")
 def _gate(task_id: str, package: str, _at: Sitting) -> GateResult:
     return run_gate(_at.at.files, task=task_id)
 

@@ -20,6 +20,7 @@ from authoring.revising.drafts import DraftEdit
 from authoring.views import ChangeView, edit_view
 from review_ui import frame, theme
 from review_ui.autosave import area, clock, settle
+from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import change_card, changes, forms
 from review_ui.reviewing.findings_view import finding_chips, titles
@@ -73,7 +74,7 @@ def draw(at: Sitting) -> None:
 # ---- asking ---------------------------------------------------------------------------------------------------------
 
 
-@st.cache_resource(show_spinner="Looking at what would be sent …", max_entries=64)
+@kept(64, "Looking at what would be sent …")
 def _preview(
     place: str, task: str, package: str, events: int, model: str, settings: str, _at: Sitting
 ) -> Preview | str:
@@ -292,7 +293,7 @@ def left_open(at: Sitting, one: Draft) -> None:
     frame.show(tag("div", join(cards) if cards else tag("p", "Every finding is answered by an edit.", cls="sm mute")))
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@kept(64)
 def _composed(place: str, task: str, draft_text: str, person: str, _at: Sitting, _draft: Draft) -> tuple[str, dict[int, tuple[str, ...]]]:  # fmt: skip  # noqa: E501
     try:
         compose(_draft, _at.at.files, person=person, rejected=_at.state.rejected)
@@ -308,7 +309,7 @@ def _composes(at: Sitting, one: Draft) -> tuple[str, dict[int, tuple[str, ...]]]
     return _composed(str(at.desk.store.path), at.at.task_id, one.model_dump_json(), at.me, at, one)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@kept(64)
 def _viewed(place: str, task: str, draft_text: str, _at: Sitting, _draft: Draft) -> dict[int, ChangeView | str]:
     """Every edit as it would be shown for decision, over the package as it is."""
     found: dict[int, ChangeView | str] = {}

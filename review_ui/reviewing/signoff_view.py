@@ -9,6 +9,7 @@ import streamlit as st
 from authoring.audit import Audit, audit, event_words, timeline_csv
 from review_ui import frame, theme
 from review_ui.autosave import area, settle
+from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing.decide_view import next_words
 from review_ui.reviewing.findings_view import finding_chips
@@ -63,7 +64,7 @@ def draw(at: Sitting) -> None:
     trail(at)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@kept(64)
 def _release_faults(task_id: str, package: str, _at: Sitting) -> tuple[str, ...]:
     return tuple(_at.task.missing_for_release())
 

@@ -20,6 +20,7 @@ from authoring.seat import Snapshot
 from review_ui import frame, identity
 from review_ui.autosave import Notebook
 from review_ui.chartview import ChartView
+from review_ui.kept import kept
 from tasks.errors import NotAllowed, UsageError, WorkbenchError
 from tasks.package import Task, TaskMeta, load
 from tasks.review import events as ev
@@ -55,12 +56,12 @@ class Standing:
         return _chart(self.task_id, self.package, self.files)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@kept(64)
 def _task(task_id: str, package: str, _files: dict[str, bytes]) -> Task:
     return load(_files, where=task_id)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@kept(16)
 def _chart(task_id: str, package: str, _files: dict[str, bytes]) -> ChartView:
     task = _task(task_id, package, _files)
     if task.meta.context is None:
@@ -68,7 +69,7 @@ def _chart(task_id: str, package: str, _files: dict[str, bytes]) -> ChartView:
     return ChartView(task.chart, task.meta.context.patient, task.meta.context.now)
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@kept(64)
 def _blobs(place: str, task_id: str, package: str, _view: View) -> dict[str, bytes]:
     prefix = f"{task_id}/reviews/"
     return {
@@ -78,13 +79,13 @@ def _blobs(place: str, task_id: str, package: str, _view: View) -> dict[str, byt
     }
 
 
-@st.cache_resource(show_spinner=False, max_entries=4000)
+@kept(4000)
 def _folded(place: str, task_id: str, blob: str, _view: View) -> tuple[tuple[Event, ...], ReviewState]:
     events = parse_events(_view.blob(blob), where=f"{task_id}/{FILE}") if blob else ()
     return events, fold(task_id, events)
 
 
-@st.cache_resource(show_spinner=False, max_entries=256)
+@kept(256)
 def _proposals(place: str, task_id: str, blobs: tuple[tuple[str, str], ...], _view: View) -> dict[str, bytes]:
     return {path: _view.blob(blob) for path, blob in blobs}
 
@@ -122,7 +123,7 @@ class Listed:
     state: ReviewState
 
 
-@st.cache_resource(show_spinner=False, max_entries=4000)
+@kept(4000)
 def _manifest(place: str, blob: str, _view: View) -> dict[str, str]:
     try:
         said = tomllib.loads(_view.blob(blob).decode("utf-8"))
