@@ -384,7 +384,7 @@ def record_card(view: ChartView, ref: str, quote: str) -> None:
     ]
     frame.show(tag("table", tag("tbody", join(rows)), cls="grid fields"))
     with st.expander("JSON as it stands in the record", key="rawjson"):
-        st.code(resource.raw[: 5 * LONG], language="json", wrap_lines=True)
+        frame.show(theme.written(resource.raw[: 5 * LONG]))
         if len(resource.raw) > 5 * LONG:
             frame.show(tag("p", f"The first {5 * LONG:,} of {len(resource.raw):,} characters.", cls="sm mute"))
 

@@ -84,10 +84,10 @@ def grading(task: Task) -> None:
     for number, checkpoint in enumerate(task.checkpoints, start=1):
         frame.show(in_words(task, checkpoint, number))
         with st.expander("How it is written", key=f"written-{checkpoint.id}", type="compact"):
-            st.code(checkpoints.declaration(toml, checkpoint.id), language="toml", wrap_lines=True)
+            frame.show(theme.written(checkpoints.declaration(toml, checkpoint.id)))
     if task.code:
         with st.expander("Code that the checkpoints name (checkpoints.py)"):
-            st.code(task.code, language="python", wrap_lines=True)
+            frame.show(theme.written(task.code))
 
 
 def chart(view: ChartView, task: Task) -> None:

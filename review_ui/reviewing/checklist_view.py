@@ -237,9 +237,9 @@ def open_checkpoint(
                     prefill(at, checkpoint, number, one)
     with st.expander("How it is written (declaration and code)", key=f"written-{checkpoint.id}", type="compact"):
         toml = at.task.files["checkpoints.toml"].decode("utf-8")
-        st.code(checkpoints.declaration(toml, checkpoint.id), language="toml", wrap_lines=True)
+        frame.show(theme.written(checkpoints.declaration(toml, checkpoint.id)))
         for one in orders[:3]:
-            st.code(declaration_text(one), language="json", wrap_lines=True)
+            frame.show(theme.written(declaration_text(one)))
 
 
 def prefill(at: Sitting, checkpoint: Checkpoint, number: int, one: Example) -> None:

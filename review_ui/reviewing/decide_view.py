@@ -228,7 +228,7 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
         frame.show(consequence_chips(at, change, view))
         with st.expander("As it is written, old and new", icon=":material/data_object:", key="written"):
             for diff in view.diffs:
-                st.code(diff.text[:60_000], language="diff", wrap_lines=True)
+                frame.show(theme.written(diff.text[:60_000]))
         with st.expander("Why this is proposed (read after the change)", icon=":material/psychology:", key="why"):
             frame.show(tag("p", f"By {at.name(view.made_by)}", cls="xs mute b"))
             frame.show(tag("p", view.rationale or "No reason was given."))

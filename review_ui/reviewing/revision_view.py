@@ -124,7 +124,7 @@ def sent(shown: Preview, *, again: bool = False) -> None:
     frame.show(tag("div", tag("p", "What would be sent", cls="h3"), join(lines), cls="soft plan-card"))
     if not again and told.resources:
         with st.expander("Every file and resource that would be sent whole"):
-            st.code("\n".join([*told.files, *told.resources]), language=None)
+            frame.show(theme.written("\n".join([*told.files, *told.resources])))
 
 
 def _button(at: Sitting, model: str, shown: Preview | str, last: Status | None, *, again: bool) -> None:
@@ -241,7 +241,7 @@ def draft(at: Sitting, every: Sequence[Draft], *, busy: bool) -> None:
     left_out(one)
     gate(one)
     with st.expander("What was sent for this draft"):
-        st.code("\n".join([*one.sent.files, *one.sent.resources]), language=None)
+        frame.show(theme.written("\n".join([*one.sent.files, *one.sent.resources])))
     send_bar(at, one, wrong, editable=editable)
 
 
