@@ -11,8 +11,7 @@ def page() -> None:
     """Draw the page."""
     at = sit(frame.asked("id"))
     fields.settle(at.book)
-    header.doors(at, "decide.py")
-    header.draw(at, *decide_view.since_chip(at))
+    header.draw(at, "decide.py", *decide_view.since_chip(at))
     if at.blind:
         frame.show(frame.notice("Reviews are still coming in.", "Proposals open when everybody has submitted."))
         return

@@ -10,8 +10,7 @@ from review_ui.reviewing.sitting import sit
 def page() -> None:
     """Draw the page."""
     at = sit(frame.asked("id"))
-    header.doors(at, "proposals.py")
-    header.draw(at)
+    header.draw(at, "proposals.py")
     if at.blind:
         words = "A model is asked when everybody has submitted, so that its text sways nobody."
         frame.show(frame.notice("Reviews are still coming in.", words))

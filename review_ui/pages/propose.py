@@ -11,8 +11,7 @@ def page() -> None:
     """Draw the page."""
     at = sit(frame.asked("id"))
     fields.settle(at.book)
-    header.doors(at, "propose.py")
-    header.draw(at)
+    header.draw(at, "propose.py")
     if at.blind:
         frame.show(frame.notice("Reviews are still coming in.", "Proposals open when everybody has submitted."))
         return

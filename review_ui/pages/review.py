@@ -11,8 +11,7 @@ def page() -> None:
     """Draw the step at which this person is."""
     at = sit(frame.asked("id"))
     fields.settle(at.book)
-    header.doors(at, "review.py")
-    header.draw(at)
+    header.draw(at, "review.py")
     if not at.state.round:
         frame.show(frame.notice("Not open yet.", "The lead assigns reviewers and opens a round on the Sign-off page."))
     elif at.submitted is not None or (at.asked and not at.state.round_is_open):

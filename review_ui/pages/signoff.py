@@ -10,8 +10,7 @@ from review_ui.reviewing.sitting import sit
 def page() -> None:
     """Draw the page."""
     at = sit(frame.asked("id"))
-    header.doors(at, "signoff.py")
-    header.draw(at)
+    header.draw(at, "signoff.py")
     signoff_view.draw(at)
 
 

@@ -1,6 +1,8 @@
-"""The header of every review page: title, where the task stands, whose turn it is, what is hidden."""
+"""The header of every review page: title, the stages as doors, facts, whose turn it is, what is hidden."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -9,30 +11,72 @@ from review_ui.markup import Markup, join, tag
 from review_ui.reviewing.sitting import Sitting
 from tasks.review.state import Stage
 
-STEPS = ("Review", "Proposals", "Decide", "Sign-off")
+
+@dataclass(frozen=True)
+class Step:
+    """A stage of the review as the header shows it: its page, and the page that belongs to it."""
+
+    name: str
+    file: str
+    also: str = ""
+
+
+STEPS = (
+    Step("Review", "review.py"),
+    Step("Proposals", "propose.py", also="proposals.py"),
+    Step("Decide", "decide.py"),
+    Step("Sign-off", "signoff.py"),
+)
+#: How changes come to be proposed, a page each.
+WAYS = (("propose.py", "By hand", "edit_note"), ("proposals.py", "Model's draft", "auto_fix_high"))
+#: The number of the stage that the task is at; 0 = before the first, 5 = after the last.
 _AT: dict[Stage, int] = {
     "unassigned": 0, "review": 1, "proposals": 2, "decide": 3, "apply": 3, "sign-off": 4, "release": 4, "released": 5,
 }  # fmt: skip
 AUTHORITY = {"orders": "Acts by: orders", "pends": "Acts by: pended orders", "recommends": "Acts by: recommendation"}
 
 
-def stepper(stage: Stage) -> Markup:
-    """Review, Proposals, Decide, Sign-off: which is done, which is now."""
-    now = _AT[stage]
-    items = []
-    for number, name in enumerate(STEPS, 1):
+def closed(step: Step, at: Sitting) -> str:
+    """Why this person cannot use the step's page now; "" where they can."""
+    if step.file == "signoff.py":
+        return ""
+    if not at.state.round:
+        return "Opens with the first round; the lead opens it on Sign-off."
+    if step.file == "review.py":
+        if at.state.round_is_open and not at.asked:
+            return "Your review is not asked for in this round. Reviews open to everybody when the last one is in."
+        return ""
+    if at.blind:
+        return "Opens when everybody who is asked has submitted."
+    return "" if step.file == "propose.py" or at.state.changes or at.state.vetoes else "Nothing is proposed yet."
+
+
+def stepper(at: Sitting, here: str) -> None:
+    """Review, Proposals, Decide, Sign-off: which is done, which is now, which is on the screen; the rest are doors."""
+    now = _AT[at.state.stage]
+    for number, step in enumerate(STEPS, 1):
         state = "done" if number < now else "now" if number == now else "later"
-        mark = theme.icon("check") if state == "done" else str(number)
-        items.append(
-            tag(
-                "li",
-                tag("span", mark, cls="step-mark"),
-                name,
-                cls=f"step-{state}",
-                aria_current="step" if state == "now" else None,
-            )
-        )
-    return tag("ol", join(items), cls="stepper", aria_label="Stages of the review")
+        mark = {"done": "check_circle", "now": f"counter_{number}", "later": f"counter_{number}"}[state]
+        on, why = here in (step.file, step.also), closed(step, at)
+        with st.container(width="content", key=f"step-{state}{'-here' if on else ''}-{number}"):
+            if on or why:
+                said = tag("span", ", done" if state == "done" else ", now" if state == "now" else "", cls="sr")
+                words = (theme.icon(mark), tag("span", step.name, said))
+                frame.show(
+                    tag("span", *words, cls="step", aria_current="page")
+                    if on
+                    else tag(
+                        "span", *words, cls="step shut", title=why, tabindex="0", role="link", aria_disabled="true"
+                    )
+                )
+            else:
+                door(step.file, step.name, mark, at)
+
+
+def door(file: str, words: str, symbol: str, at: Sitting) -> None:
+    """A link to another page of this task."""
+    parameters = {"id": at.at.task_id, **frame.chosen()}
+    st.page_link(frame.path(file), label=words, icon=f":material/{symbol}:", query_params=parameters)
 
 
 def turn_chips(at: Sitting) -> list[Markup]:
@@ -58,11 +102,10 @@ def _roles(at: Sitting) -> tuple[str, ...]:
     return at.who.person.roles if at.who.person else ()
 
 
-def draw(at: Sitting, *more: Markup) -> None:
-    """Draw it."""
+def draw(at: Sitting, here: str, *more: Markup) -> None:
+    """Draw it. `here`: the page's file."""
     meta = at.at.meta
     context = meta.context
-    stage = at.state.stage
     authority = context.authority if context else None
     facts = [
         theme.chip(meta.specialty),
@@ -74,24 +117,22 @@ def draw(at: Sitting, *more: Markup) -> None:
         *([theme.chip(f"About {meta.estimated_minutes} min")] if meta.estimated_minutes else []),
         *more,
     ]
-    right = tag("div", stepper(stage), tag("div", join(turn_chips(at)), cls="chips end"), cls="head-right")
-    frame.header(meta.title, frame.facts(*facts), right=right)
-
-
-def doors(at: Sitting, here: str) -> None:
-    """The other pages of this task."""
-    entries = (
-        ("review.py", "Review", "rate_review"),
-        ("propose.py", "Proposals", "edit_note"),
-        ("proposals.py", "Model's draft", "auto_fix_high"),
-        ("decide.py", "Decide", "checklist"),
-        ("signoff.py", "Sign-off", "verified"),
-    )
-    with st.container(horizontal=True, key="doors"):
-        st.page_link(frame.path("home.py"), label="Home", icon=":material/arrow_back:", query_params=frame.chosen())
-        for file, label, icon in entries:
-            if file != here:
-                st.page_link(
-                    frame.path(file), label=label, icon=f":material/{icon}:",
-                    query_params={"id": at.at.task_id, **frame.chosen()},
-                )  # fmt: skip
+    with st.container(key="head", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="top", key="headline"):
+            frame.show(tag("h1", meta.title, cls="h1 two-lines", title=meta.title))
+            with st.container(
+                horizontal=True, width="content", vertical_alignment="center", key="stepper", gap="xsmall"
+            ):
+                stepper(at, here)
+        frame.show(
+            tag("div", tag("div", join(facts), cls="chips"), tag("div", join(turn_chips(at)), cls="chips end"),
+                cls="head-facts")
+        )  # fmt: skip
+    if here in (STEPS[1].file, STEPS[1].also):
+        with st.container(horizontal=True, vertical_alignment="center", key="ways", gap="small"):
+            for file, words, symbol in WAYS:
+                with st.container(width="content"):
+                    if file == here:
+                        frame.show(tag("span", theme.icon(symbol), tag("span", words), cls="step", aria_current="page"))
+                    else:
+                        door(file, words, symbol, at)
