@@ -62,7 +62,8 @@ def measure(task: Task, root: Path) -> tuple[int, float, float, float]:
         times["bare"].append(seconds(lambda n=run: bare(task, root / f"bare-{n}")))  # type: ignore[misc]
         times["recorded"].append(seconds(lambda k=key: run_trial(ungraded, k, root / "recorded")))  # type: ignore[misc]
         times["trial"].append(seconds(lambda k=key: run_trial(task, k, root / "trial")))  # type: ignore[misc]
-    return calls, *(statistics.median(times[name]) for name in ("bare", "recorded", "trial"))
+    middle = {name: statistics.median(found) for name, found in times.items()}
+    return calls, middle["bare"], middle["recorded"], middle["trial"]
 
 
 def main() -> None:
