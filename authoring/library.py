@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
 
+from tasks.errors import EnvironmentFault, UsageError
 from tasks.package import SUITE, FolderSource, load
 from tasks.review.events import FILE, Event, Imported, dump_events, new_id, package_hash, parse_events
 from tasks.store import WORKBENCH, Store, Submission, View
@@ -63,6 +69,41 @@ def take_over(store: Store, *, suite: FolderSource = SUITE) -> TakenOver:
 
     store.submit(build)
     return TakenOver(tuple(updated), tuple(added), tuple(kept))
+
+
+def checked_out(view: View, id: str, root: Path) -> Path:
+    """The task as it stands at the view, as a folder that a run can read: <root>/<content>/<id>.
+
+    Named by its content, so that it is written once, never changed, and whole or not there. Reviews are left out.
+    Raises UsageError where there is no such task, EnvironmentFault where it cannot be written.
+    """
+    prefix = f"{id}/reviews/"
+    blobs = {path: blob for path, blob in view.paths(id).items() if not path.startswith(prefix)} if id else {}
+    if not blobs:
+        raise UsageError(f"there is no task '{id}'.")
+    place = root / sha256(repr(sorted(blobs.items())).encode()).hexdigest()[:32]
+    if (place / id).is_dir():
+        return place / id
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        beside.chmod(0o755)
+        try:
+            for path, blob in blobs.items():
+                file = beside / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(view.blob(blob))
+            with suppress(OSError):  # somebody else was first, with the same bytes
+                beside.rename(place)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        if not (place / id).is_dir():
+            raise OSError("it could not be moved into its place")
+    except OSError as failure:
+        raise EnvironmentFault(
+            f"the task cannot be laid out for a run: {failure.strerror or failure}.", where=str(root)
+        ) from None
+    return place / id
 
 
 def _events(view: View, id: str) -> tuple[Event, ...]:

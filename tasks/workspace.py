@@ -37,6 +37,11 @@ class Workspace:
         return self.path / "cache"
 
     @property
+    def packages(self) -> Path:
+        """Versions of tasks as they were run, a folder each, by content; the plans of batches name them."""
+        return self.path / "packages"
+
+    @property
     def jobs(self) -> Path:
         """Logs and progress of background jobs, a folder each."""
         return self.path / "jobs"

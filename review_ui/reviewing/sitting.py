@@ -114,13 +114,14 @@ def standing(task_id: str, view: View) -> Standing:
 
 @dataclass(frozen=True)
 class Listed:
-    """A task as the worklist needs it: no chart is read for it."""
+    """A task as the worklist needs it: no chart is read for it. `data_class` "" where task.toml cannot be read."""
 
     task_id: str
     title: str
     specialty: str
     workflow: str
     minutes: int
+    data_class: str
     events: tuple[Event, ...]
     state: ReviewState
 
@@ -131,11 +132,11 @@ def _manifest(place: str, blob: str, _view: View) -> dict[str, str]:
         said = tomllib.loads(_view.blob(blob).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         return {}
-    return {key: str(said.get(key, "")) for key in ("title", "specialty", "workflow", "estimated_minutes")}
+    return {key: str(said.get(key, "")) for key in ("title", "specialty", "workflow", "estimated_minutes", "data_class")}
 
 
 def every() -> list[Listed]:
-    """All tasks under review, with their state."""
+    """All tasks of the repository, with their state, whether this person may read them or not: ask review_ui.sight."""
     opened = store()
     place = str(opened.path)
     out = []
@@ -153,6 +154,7 @@ def every() -> list[Listed]:
                     said.get("specialty", ""),
                     said.get("workflow", ""),
                     int(minutes) if minutes.isdecimal() else 0,
+                    said.get("data_class", ""),
                     *_folded(place, task, blob, view),
                 )
             )

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from authoring.library import open_store, take_over
+from authoring.library import checked_out, open_store, take_over
+from tasks.errors import UsageError
 from tasks.package import FolderSource
 from tasks.review.events import FILE, parse_events
 from tasks.review.state import fold
@@ -54,3 +55,35 @@ def test_a_task_that_was_changed_here_is_only_listed(workspace: Workspace, suite
     assert (found.updated, found.kept) == ((), (TINY_ID,))
     with store.at() as view:
         assert view.read(f"{TINY_ID}/instruction.md") == b"# Mine\n"
+
+
+def test_a_version_is_laid_out_once_as_a_folder_that_loads_as_the_same_task(
+    workspace: Workspace, suite: FolderSource
+) -> None:
+    store = open_store(workspace, suite=suite)
+    with store.at() as view:
+        folder = checked_out(view, TINY_ID, workspace.packages)
+        kept = view.files(TINY_ID)
+        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+        assert checked_out(view, TINY_ID, workspace.packages) == folder
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    laid = FolderSource(folder.parent).load(folder.name)
+    shipped = suite.load(TINY_ID)
+    assert (laid.agent_digest, laid.grade_digest) == (shipped.agent_digest, shipped.grade_digest)
+    assert set(laid.files) == {path for path in kept if not path.startswith("reviews/")}
+
+    changes = {f"{TINY_ID}/instruction.md": kept["instruction.md"] + b"\nMore.\n"}
+    store.submit(lambda view: [Submission(Identity("A", "a@x"), "Change", changes)])
+    with store.at() as view:
+        later = checked_out(view, TINY_ID, workspace.packages)
+    assert later != folder
+    assert FolderSource(folder.parent).load(TINY_ID).agent_digest == shipped.agent_digest
+    assert not [path for path in workspace.packages.iterdir() if path.name.startswith(".")]
+
+
+def test_a_task_that_is_not_there_is_not_laid_out(workspace: Workspace, suite: FolderSource) -> None:
+    with open_store(workspace, suite=suite).at() as view:
+        for id in ("", "no-such-task"):
+            with pytest.raises(UsageError):
+                checked_out(view, id, workspace.packages)
+    assert not workspace.packages.exists()
