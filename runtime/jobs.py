@@ -76,11 +76,13 @@ def start(
     about: Mapping[str, str] | None = None,
     person: str = "",
     key: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Job:
     """Start `python -m <arguments> --job ID` and return at once.
 
     `key`: an id minted when a page was drawn; a second start with the same key returns the first job, so that a double
-    click starts one. Raises UsageError for a key that is no id, EnvironmentFault where nothing can be started.
+    click starts one. `environment`: variables for this process alone, kept nowhere. Raises UsageError for a key that is
+    no id, EnvironmentFault where nothing can be started.
     """
     id = key or secrets.token_hex(8)
     if not id.isascii() or not id.isalnum() or len(id) > 32:
@@ -92,14 +94,14 @@ def start(
         if db.execute("INSERT OR IGNORE INTO job VALUES (?,?,?,?,?,?,?)", row).rowcount == 0:
             return _job(db.execute(f"SELECT {_COLUMNS} FROM job WHERE id=?", (id,)).fetchone())  # noqa: S608
         # Inside the transaction: a second start with this key waits here, and then finds the job with its process.
-        pid = _spawn(workspace, id, command)
+        pid = _spawn(workspace, id, command, environment or {})
         db.execute("UPDATE job SET pid=? WHERE id=?", (pid, id))
     return Job(id, command, dict(about or {}), person, now, pid, None)
 
 
-def _spawn(workspace: Workspace, id: str, command: Sequence[str]) -> int:
+def _spawn(workspace: Workspace, id: str, command: Sequence[str], more: Mapping[str, str]) -> int:
     folder = workspace.jobs / id
-    environment = os.environ | {
+    environment = {**os.environ, **more} | {
         VARIABLE: str(workspace.path),
         "PYTHONPATH": os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }

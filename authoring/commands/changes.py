@@ -20,6 +20,7 @@ from authoring.commands.shell import (
     reported,
     told,
 )
+from authoring.commands.working import Job, errand, working
 from tasks.errors import UsageError
 
 if TYPE_CHECKING:
@@ -221,15 +222,18 @@ def apply(
     actor: Actor = None,
     review_id: ReviewId = None,
     as_json: AsJson = False,
+    job: Job = "",
 ) -> None:
     """Apply the accepted changes in one commit, if they go together and the gate passes on the result.
 
     Otherwise nothing is applied, and the changes it is due to are named (exit 1).
     """
     with reported():
-        mine = desk(actor)
-        state = mine.state(task)
-        done = mine.apply(task, [change_of(state, one) for one in change or ()], review_id=review_id)
+        mine = desk(actor, errand=errand("apply", task, review_id, job))
+        with working(mine, job, f"Apply the accepted changes of {task}", "Stopped. Nothing was applied.") as work:
+            state = mine.state(task)
+            only = [change_of(state, one) for one in change or ()]
+            done = mine.apply(task, only, review_id=review_id, gate=work.gate)
         told(done, "The accepted changes are applied", as_json=as_json)
 
 

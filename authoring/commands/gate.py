@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from authoring.commands.shell import Actor, AsJson, ReviewId, desk, print_json, reported
+from authoring.commands.working import Job, errand, working
 from tasks.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def gate(
     actor: Actor = None,
     review_id: ReviewId = None,
     as_json: AsJson = False,
+    job: Job = "",
 ) -> None:
     """Run the publish gate and record what it found as an event of the task (exit 1 where a check fails).
 
@@ -37,6 +39,11 @@ def gate(
     with reported():
         if (task is not None) + every + (folder is not None and task is None and not every) != 1:
             raise UsageError("name one task, or --all, or --dir DIR.", remedy="python -m authoring gate --help")
+        if job:
+            if task is None or actor is None or folder is not None or dry_run:
+                raise UsageError("a job gates one task of the store, for somebody.")
+            _as_job(task, actor, review_id, job)
+            return
         if folder is not None:
             for id, files in _packages(folder, task).items():
                 results.append(_run(id, files, as_json))
@@ -49,6 +56,17 @@ def gate(
         print_json(told[0] if task is not None else told)
     if not all(one.passed for one in results):
         raise typer.Exit(1)
+
+
+def _as_job(task: str, actor: str, review_id: str | None, job: str) -> None:
+    """Gate and record, told to the job's folder. A gate that fails is an answer, and no failure of the job."""
+    mine = desk(actor, errand=errand("gate", task, review_id, job))
+    with working(mine, job, f"The gate on {task}", "Stopped. Nothing was recorded.") as work:
+        with mine.store.at() as view:
+            at = mine.snapshot(view, task)
+            files, again = at.files, review_id is not None and review_id in at.state.submissions
+        if not again:
+            mine.record_gate(task, work.gate(files, task), review_id=review_id)
 
 
 def _desk(actor: str | None, dry_run: bool) -> tuple[Desk, bool]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from authoring.commands.shell import Actor, AsJson, TaskId, desk, print_json, reported
-from tasks.errors import UsageError, WorkbenchError
+from authoring.commands.working import Job, working
+from tasks.errors import UsageError
 
 if TYPE_CHECKING:
     from authoring.desk import Desk
     from authoring.reviser import Draft
     from tasks.progress import Progress
+
+STOPPED = "Stopped. What was asked and answered so far is kept; nothing was put up."
 
 
 def revise(
@@ -27,7 +27,7 @@ def revise(
     propose: Annotated[bool, typer.Option("--propose", help="Send the draft to decision, if the gate allows.")] = False,
     actor: Actor = None,
     as_json: AsJson = False,
-    job: Annotated[str, typer.Option("--job", help="Tell progress to this job's folder.", hidden=True)] = "",
+    job: Job = "",
 ) -> None:
     """Let a model draft edits that answer the open findings.
 
@@ -39,8 +39,12 @@ def revise(
         if preview:
             _preview(mine, task, model, as_json=as_json)
             return
-        with _progress(mine, job, f"Revise {task}") as progress:
-            found = _at_hand(mine, task, draft) if draft else _asked(mine, task, model, job, progress)
+        with working(mine, job, f"Revise {task}", STOPPED) as work:
+            if draft:
+                found = _at_hand(mine, task, draft)
+            else:
+                with work.stoppable():
+                    found = _asked(mine, task, model, job, work.progress)
             if drop:
                 from authoring.reviser import store
 
@@ -51,8 +55,8 @@ def revise(
             if propose:
                 from authoring.reviser import send
 
-                progress.note("The gate runs where the draft is another one than it ran on")
-                found = send(mine, found)
+                work.progress.note("The gate runs where the draft is another one than it ran on")
+                found = send(mine, found, gate=work.gate)
                 if not as_json:
                     typer.echo(f"Up for decision: {', '.join(found.put_up)}.")
         if as_json:
@@ -89,27 +93,6 @@ def _asked(mine: Desk, task: str, model: str | None, job: str, progress: Progres
     from authoring.reviser import revise as ask
 
     return ask(mine, task, model=model, job=job, tell=progress.note)
-
-
-@contextmanager
-def _progress(mine: Desk, job: str, what: str) -> Iterator[Progress]:
-    """Progress at the shell or in the job's folder, ended or failed as the command is."""
-    from tasks.progress import to_job, to_shell
-
-    # SIGTERM, which is how a page stops a job, ends it as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    progress = to_job(mine.workspace.jobs / job) if job else to_shell()
-    progress.begin(what)
-    try:
-        yield progress
-    except WorkbenchError as fault:
-        progress.fail(str(fault))
-        raise
-    except KeyboardInterrupt:
-        progress.fail("Stopped. What was asked and answered so far is kept; nothing was put up.")
-        typer.echo("Stopped; nothing was put up.", err=True)
-        raise typer.Exit(1) from None
-    progress.end("Done")
 
 
 def _told(mine: Desk, draft: Draft) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from tasks.errors import UsageError, WorkbenchError
 
 if TYPE_CHECKING:
     from authoring.desk import Desk, Done
+    from authoring.vouching import Errand
     from tasks.review.state import ReviewState
 
 TaskId = Annotated[str, typer.Argument(help="The task's id.", metavar="TASK", show_default=False)]
@@ -40,10 +41,15 @@ def reported() -> Iterator[None]:
         raise typer.Exit(fault.exit_code) from None
 
 
-def desk(actor: str | None, *, reads: bool = False) -> Desk:
-    """The desk of whoever acts, at this shell's workspace. What only reads needs nobody."""
+def desk(actor: str | None, *, reads: bool = False, errand: Callable[[str], Errand] | None = None) -> Desk:
+    """The desk of whoever acts, at this shell's workspace. What only reads needs nobody.
+
+    Nobody is verified at a shell. `errand`: what a person of that id would be doing; a job that a page started for a
+    verified person has a voucher for just that.
+    """
     from authoring.desk import Desk
     from authoring.library import open_store
+    from authoring.vouching import taken, vouched
     from tasks.people import Person, acting
     from tasks.workspace import Workspace
 
@@ -54,7 +60,9 @@ def desk(actor: str | None, *, reads: bool = False) -> Desk:
         if actor is not None or not reads:
             raise
         who = Person(id="reader", name="Reader", email="reader@workbench.invalid", roles=("researcher",))
-    return Desk(workspace, open_store(workspace), who)
+    voucher = taken()
+    verified = errand is not None and vouched(workspace, errand(who.id), voucher)
+    return Desk(workspace, open_store(workspace), who, verified=verified)
 
 
 def read_table(path: Path | None, what: str) -> dict[str, Any]:

@@ -13,6 +13,6 @@ result is an event (`gate_ran`) bound to the package's hash.
 """
 
 from authoring.gate.results import VERSION, Changed, Check, GateResult
-from authoring.gate.run import run_gate
+from authoring.gate.run import count, run_gate
 
-__all__ = ["VERSION", "Changed", "Check", "GateResult", "run_gate"]
+__all__ = ["VERSION", "Changed", "Check", "GateResult", "count", "run_gate"]

@@ -11,6 +11,9 @@ from tasks.errors import WorkbenchError
 from tasks.fhir.resources import Resource
 from tasks.package import Task
 
+#: How many checks `checks` makes, where the declarations can be read.
+COUNT = 2
+
 
 def checks(task: Task) -> Iterator[Check]:
     """That every declaration can be read, and that examples are matched as the author said."""

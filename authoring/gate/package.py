@@ -17,6 +17,9 @@ from tasks.errors import DeclarationError
 from tasks.fhir.resources import Resource
 from tasks.package import Task
 
+#: How many checks `checks` makes.
+COUNT = 5
+
 
 def checks(task: Task) -> Iterator[Check]:
     """Each in turn. A draft without checkpoints or clock is checked for what it has."""

@@ -53,6 +53,19 @@ def run_gate(files: Mapping[str, bytes], *, task: str, progress: Progress = lamb
     )
 
 
+def count(files: Mapping[str, bytes], *, task: str) -> int | None:
+    """How many checks `run_gate` will make, where nothing ends it early; None where the package cannot be read."""
+    try:
+        found = load(files, where=task)
+    except WorkbenchError:
+        return None
+    if not found.checkpoints or found.meta.context is None or found.meta.context.now is None:
+        return 1 + package.COUNT + 1
+    profiles = {profile for one in found.checkpoints for profile in one.reachable}
+    plans = max(1, len(found.plans))
+    return 1 + package.COUNT + len(profiles) + examples.COUNT + plans + len(CONTROLS) + 2
+
+
 @dataclass
 class _Found:
     """What the checks on plans leave for the result."""
