@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from tasks.catalog import resource_counts
+from tasks.checking import missing_for_release
 from tasks.errors import WorkbenchError
-from tasks.package import FolderSource, Task
+from tasks.package import FolderSource, Task, TaskMeta
+from tasks.review.state import Stage
+from tasks.structure import read as parsed
 
 
 @dataclass(frozen=True)
 class TaskRow:
-    """What the list says about one task. `fault` is set, and the rest empty, where the package cannot be read."""
+    """What the list says about one task. `fault` is set, and the rest empty, where the package cannot be read.
+
+    `stage`, `release`: where its review stands and what was released last, "" where it is in no repository yet.
+    `hidden`: whoever looks has to solve it first, so that nothing is said of how it is graded.
+    """
 
     id: str
     title: str = ""
@@ -25,12 +32,12 @@ class TaskRow:
     version: int = 0
     data_class: str = ""
     minutes: int | None = None
-    checkpoints: int = 0
-    critical: int = 0
-    resources: int = 0
-    plans: int = 0
+    authority: str = ""
     draft: bool = False
     fault: str = ""
+    stage: Stage | Literal[""] = ""
+    release: str = ""
+    hidden: bool = False
 
 
 def fingerprint(folder: Path) -> str:
@@ -53,9 +60,12 @@ def fingerprint(folder: Path) -> str:
 
 def row(task: Task) -> TaskRow:
     """The row of a task that can be read."""
-    meta = task.meta
+    return _row(task.meta, draft=task.is_draft)
+
+
+def _row(meta: TaskMeta, *, draft: bool) -> TaskRow:
     return TaskRow(
-        id=task.id,
+        id=meta.id,
         title=meta.title,
         specialty=meta.specialty,
         group=meta.group,
@@ -63,12 +73,17 @@ def row(task: Task) -> TaskRow:
         version=meta.version,
         data_class=meta.data_class,
         minutes=meta.estimated_minutes,
-        checkpoints=len(task.checkpoints),
-        critical=sum(checkpoint.criticality == "critical" for checkpoint in task.checkpoints),
-        resources=sum(resource_counts(task).values()),
-        plans=len(task.plans),
-        draft=task.is_draft,
+        authority=(meta.context.authority or "") if meta.context else "",
+        draft=draft,
     )
+
+
+def written(task_id: str, files: Mapping[str, bytes]) -> TaskRow:
+    """The row of a package's files; no chart is read for it. What is wrong with it where it cannot be read."""
+    parts, faults = parsed(files, task_id)
+    if parts is None:
+        return TaskRow(id=task_id, fault=f"{faults[0].place}: {faults[0].message}" if faults else "it cannot be read")
+    return _row(parts.meta, draft=bool(faults) or bool(missing_for_release(parts, files)))
 
 
 def read(source: FolderSource, task_id: str) -> TaskRow:

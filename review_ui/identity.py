@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from review_ui import theme
-from review_ui.markup import Markup
+from review_ui.markup import Markup, join, tag
 from tasks.people import Person, Role
 from tasks.workspace import Workspace
 
@@ -71,10 +71,48 @@ def _signed_in() -> Identity:
     if not getattr(st.user, "is_logged_in", False):
         return Identity(name="Not signed in", verified=False)
     email = str(getattr(st.user, "email", "") or "")
-    # A provider that says the address was not checked has not verified anybody.
-    trusted = getattr(st.user, "email_verified", True) is not False
+    trusted = _checked(getattr(st.user, "email_verified", None))
     found = next((one for one in people() if email and one.email.casefold() == email.casefold()), None)
-    return Identity(name=found.name if found else email, verified=trusted, person=found if trusted else None)
+    if not trusted or found is None:
+        return Identity(name=email, verified=False)
+    return Identity(name=found.name, verified=True, person=found)
+
+
+def _checked(claim: object) -> bool:
+    """Whether the provider has checked that the address is this person's. A provider that does not say has not,
+    unless whoever runs the workbench vouches for it ([sign_on] addresses_are_verified in the secrets)."""
+    if claim is None:
+        return bool(st.secrets.get("sign_on", {}).get("addresses_are_verified", False))
+    return claim is True or str(claim).casefold() == "true"
+
+
+def admitted() -> bool:
+    """Whether pages are shown at all: where sign-on is configured, to people of the workspace only."""
+    return not single_sign_on() or current().person is not None
+
+
+def gate() -> None:
+    """What stands instead of every page while nobody of the workspace is signed in."""
+    if not getattr(st.user, "is_logged_in", False):
+        draw(tag("h1", "Sign in", cls="h1"))
+        draw(tag("p", "Tasks, reviews and results are for the people of this workspace.", cls="lead"))
+        st.button("Sign in", on_click=st.login, type="primary", icon=":material/login:")
+        return
+    email = str(getattr(st.user, "email", "") or "")
+    draw(tag("h1", "You are signed in, but not admitted", cls="h1"))
+    if not email:
+        words = "Your sign-in carries no e-mail address, and people are known here by theirs."
+    elif not _checked(getattr(st.user, "email_verified", None)):
+        words = "Your sign-in says that nobody has checked whether this address is yours. Have it verified there."
+    else:
+        words = "Nobody of this workspace has this address. Whoever looks after the workbench adds you."
+    draw(tag("p", tag("span", email, cls="b"), cls="lead"), tag("p", words))
+    st.button("Sign out", on_click=st.logout, icon=":material/logout:")
+
+
+def draw(*each: Markup) -> None:
+    """Draw markup; frame.show is not to be had here, since it stands on this module."""
+    st.html(join(each))
 
 
 def keep() -> None:
@@ -116,19 +154,23 @@ def identity_chips(who: Identity) -> Markup:
 
 
 def chooser() -> None:
-    """In local mode the choice of who one is; where sign-on is configured, the sign-in."""
+    """In local mode the choice of who one is; where sign-on is configured, the sign-out."""
     who = current()
     if single_sign_on():
-        if who.person is None and not getattr(st.user, "is_logged_in", False):
-            st.button("Sign in", on_click=st.login, type="primary", icon=":material/login:")
-        else:
-            st.button("Sign out", on_click=st.logout, icon=":material/logout:")
+        st.button("Sign out", on_click=st.logout, icon=":material/logout:", key="sign-out")
         return
-    everybody = {one.id: f"{one.name} · {role_words(one)}" for one in people()}
     label = "Change who I am" if who.person else "Say who you are"
     with st.popover(label, icon=":material/switch_account:", key=f"who-{who.id}"):
-        for id, words in everybody.items():
+        list_of_people()
+
+
+def list_of_people() -> None:
+    """Everybody of the workspace, to choose oneself. Local mode only. Names stand beside the buttons, as text."""
+    here = current().id
+    for one in people():
+        with st.container(horizontal=True, vertical_alignment="center", key=f"row-person-{one.id}"):
+            draw(tag("div", tag("span", one.name, cls="b"), tag("span", f" · {role_words(one)}", cls="sm mute")))
             st.button(
-                words, key=f"be-{id}", on_click=choose, args=(id,), type="tertiary",
-                icon=":material/check:" if id == who.id else ":material/person:",
+                "This is me" if one.id != here else "You are here", key=f"be-{one.id}", on_click=choose,
+                args=(one.id,), disabled=one.id == here,
             )  # fmt: skip

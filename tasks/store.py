@@ -93,6 +93,10 @@ class View:
 
     def paths(self, prefix: str = "") -> dict[str, str]:
         """{path: blob hash} of every file below `prefix` ("" = all)."""
+        if prefix and prefix not in self._trees and "" in self._trees:
+            # Of the whole listing, where that is at hand: no git process for each task of a list.
+            below = f"{prefix}/"
+            return {path: blob for path, blob in self._trees[""].items() if path.startswith(below)}
         if prefix not in self._trees:
             listed = _git(self._repo, "ls-tree", "-r", "-z", self.at, *(["--", f"{prefix}/"] if prefix else []))
             rows = (row.partition("\t") for row in listed.split("\0") if row)

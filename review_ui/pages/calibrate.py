@@ -10,9 +10,10 @@ from graders.calibrate import Agreed, Case, agreement, pairs_of, queue
 from graders.intervals import Interval
 from graders.planned import PlannedSource
 from graders.report import task_loader
-from review_ui import by_hand, chart_sections, frame, prose, theme
+from review_ui import by_hand, chart_sections, frame, prose, stored_trials, theme
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
+from review_ui.sight import Sight, sight
 from tasks.people import Person
 from tasks.stored import Batch
 
@@ -21,12 +22,14 @@ NEXT, AGREE = "Next checkpoint", "Agreement"
 FEW = 30
 
 
-def cases(batch: Batch, person: Person, *, verified: bool) -> list[Case]:
+def cases(batch: Batch, person: Person, seen: Sight, *, verified: bool) -> list[Case]:
     """What is left for this person, read once a visit: reading it again would take seconds for thousands of trials."""
     key = f"queue-{batch.name}-{person.id}"
     if key not in st.session_state:
         st.session_state[key] = queue([batch], PlannedSource, person, verified=verified)
     found: list[Case] = st.session_state[key]
+    # How agents did on a task is for after one's own review of it; what was read before that stays out as well.
+    found[:] = [one for one in found if seen.results(one.task.id, stored_trials.data_class(batch, one.task.id))]
     return found
 
 
@@ -36,13 +39,13 @@ def rubric(case: Case) -> Markup:
     return tag("dl", join(join((tag("dt", name, cls="b sm"), tag("dd", words))) for name, words in rows if words))
 
 
-def one_case(batch: Batch) -> None:
+def one_case(batch: Batch, seen: Sight) -> None:
     """The next checkpoint: what is asked, what the agent wrote, the form."""
     admitted = by_hand.grader()
     if admitted is None:
         return
     who, person = admitted
-    left = cases(batch, person, verified=who.verified)
+    left = cases(batch, person, seen, verified=who.verified)
     saved = st.session_state.pop("calibrated", None)
     if saved is not None:
         frame.show(by_hand.stored_words(saved))
@@ -80,10 +83,12 @@ def one_case(batch: Batch) -> None:
 
 
 @kept(20)
-def _agreement(folder: str, state: Hashable, _batch: Batch) -> list[Agreed]:
+def _agreement(folder: str, state: Hashable, hidden: frozenset[str], _batch: Batch) -> list[Agreed]:
     load = task_loader(PlannedSource(_batch))
     pairs = []
     for trial in _batch.trials():
+        if trial.key.task in hidden:
+            continue
         task = load(trial.key.task)
         if not isinstance(task, str):
             pairs += pairs_of(trial, task)
@@ -122,9 +127,9 @@ def agreement_table(found: list[Agreed]) -> Markup:
     return tag("div", body, cls="scroll-x", tabindex="0", role="region", aria_label="Agreement")
 
 
-def agreed(batch: Batch) -> None:
+def agreed(batch: Batch, hidden: frozenset[str]) -> None:
     """Agreement by kind of checkpoint."""
-    found = _agreement(str(batch.path), frame.batch_state(batch), batch)
+    found = _agreement(str(batch.path), stored_trials.batch_state(batch), hidden, batch)
     frame.show(theme.section("Judge against physicians", "95% intervals over tasks; by kind, never only pooled"))
     if not found:
         words = "No checkpoint has been judged by a judge and a physician, or by two physicians."
@@ -160,10 +165,15 @@ def page() -> None:
         "View", [NEXT, AGREE], default=NEXT, required=True, key="view", bind="query-params",
         label_visibility="collapsed",
     )  # fmt: skip
+    seen = sight()
+    hidden = stored_trials.shown(batch, seen).hidden
+    left_out = seen.left_out(hidden)
+    if left_out:
+        frame.show(left_out)
     if view == AGREE:
-        agreed(batch)
+        agreed(batch, frozenset(task for task, _ in hidden))
     else:
-        one_case(batch)
+        one_case(batch, seen)
 
 
 page()

@@ -16,13 +16,15 @@ from graders.facts import Set, comparable
 from graders.frames import Basis
 from graders.report import Cell
 from graders.report import cells as report_cells
-from review_ui import following, frame, theme
+from review_ui import following, frame, stored_trials, theme
 from review_ui.kept import kept
 from review_ui.markup import Markup, tag, visible
 from review_ui.results import breakdown, leaderboard
 from review_ui.results.breakdown import Cells
 from review_ui.results.leaderboard import Line
 from review_ui.results.narrow import ANY, narrowed, to_regrade
+from review_ui.sight import sight
+from review_ui.stored_trials import Shown
 from runtime import jobs
 from runtime.agents import is_built_in
 from tasks.stored import Batch
@@ -45,8 +47,8 @@ def _narrowed(folder: str, state: Hashable, group: str, workflow: str, capabilit
 
 
 @kept(20)
-def _comparable(folder: str, state: Hashable, _batch: Batch) -> Set:
-    return comparable(frame.trial_facts(_batch, state))
+def _comparable(folder: str, state: Hashable, _shown: Shown) -> Set:
+    return comparable(_shown.facts)
 
 
 @kept(200)
@@ -89,9 +91,9 @@ def header(batch: Batch, whole: Set, drawn: list[Line]) -> None:
     frame.show(tag("header", tag("h1", f"Results: {batch.name}, {count}", cls="h1"), frame.facts(*chips)))
 
 
-def older_version(batch: Batch, state: Hashable) -> None:
+def older_version(batch: Batch, shown: Shown) -> None:
     """Trials whose verdicts are of an earlier version of the checkpoints: grading again is what they need."""
-    waiting = sum(to_regrade(fact.row) for fact in frame.trial_facts(batch, state))
+    waiting = sum(to_regrade(row) for row in shown.rows)
     about = {"regrade": batch.name}
     if following.follow(about, "Grading again") or not waiting:
         return
@@ -272,10 +274,10 @@ def frame_of(found: list[Cell]) -> pd.DataFrame:
     )
 
 
-def every_row(batch: Batch) -> None:
+def every_row(shown: Shown) -> None:
     """Every task and agent and version, none left out."""
     frame.show(theme.section("A row a task, agent and version", "graded + no result + invalid = attempted"))
-    made = frame_of(report_cells(frame.trial_rows(batch)))
+    made = frame_of(report_cells(shown.rows))
     st.dataframe(made, hide_index=True, height="content" if len(made) <= 20 else 600)
 
 
@@ -318,9 +320,11 @@ def choices(whole: Set) -> tuple[str, str, str, int]:
     return group or ANY, workflow or ANY, capability or ANY, int(k or 1)
 
 
-def empty(words: str) -> None:
+def empty(words: str, left_out: Markup | None = None) -> None:
     """Nothing to show yet, and where to go."""
     frame.show(tag("header", tag("h1", "Results", cls="h1"), cls="head"))
+    if left_out:
+        frame.show(left_out)
     frame.show(tag("p", words, cls="empty"))
     st.page_link(frame.path("run.py"), label="Run agents on tasks", icon=":material/play_circle:")
 
@@ -342,13 +346,18 @@ def page() -> None:
     heading, choice = st.columns([2.4, 1], vertical_alignment="bottom")
     name = choice.selectbox("Batch", names, key="batch", bind="query-params")
     batch = next((one for one in batches if one.name == name), batches[0])
-    state = frame.batch_state(batch)
-    whole = _comparable(str(batch.path), state, batch)
+    stored = stored_trials.batch_state(batch)
+    seen = sight()
+    shown = stored_trials.shown(batch, seen, stored)
+    # What is kept is kept for whoever may see the same tasks.
+    state = (stored, shown.hidden)
+    whole = _comparable(str(batch.path), state, shown)
+    left_out = seen.left_out(shown.hidden)
     if not whole.facts:
         with heading:
-            empty("This batch has no trial yet.")
+            empty("This batch has no other trial." if left_out else "This batch has no trial yet.", left_out)
         return
-    older_version(batch, state)
+    older_version(batch, shown)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         view = st.segmented_control(
             "View", [OVERVIEW, PARTS, COMPARE, ROWS], default=OVERVIEW, required=True, key="view", bind="query-params",
@@ -375,9 +384,11 @@ def page() -> None:
     drawn = _lines(key, k, basis, critical, found)
     with heading:
         header(batch, whole, drawn)
+        if left_out:
+            frame.show(left_out)
     counted = _cells(key, basis, critical, found)
     if view == ROWS:
-        every_row(batch)
+        every_row(shown)
     elif not drawn:
         frame.show(tag("p", "No trial fits these choices.", cls="empty"))
     elif view == COMPARE:
@@ -386,7 +397,7 @@ def page() -> None:
         parts(found, key)
     else:
         board(drawn, k, len(found.tasks))
-        overview(batch, found, key, counted, state)
+        overview(batch, found, key, counted, stored)
 
 
 def difference(whole: Set, group: str, workflow: str) -> Markup:

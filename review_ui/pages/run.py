@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -13,10 +13,11 @@ import streamlit as st
 from graders.facts import TrialFact
 from graders.intervals import detectable_difference
 from graders.report import TrialRow
-from review_ui import frame, planning, runs, theme
+from review_ui import frame, library, planning, runs, stored_trials, theme
 from review_ui.catalog import TaskRow
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
+from review_ui.sight import Sight, sight
 from runtime import jobs
 from runtime.agents import BUILT_IN
 from runtime.jobs import Status
@@ -26,6 +27,7 @@ from tasks.stored import Batch, StoredTrial
 from tasks.trials import OUTCOMES
 
 ALL_GROUPS = "All groups"
+NOW, LAST = "As they stand now", "As released last"
 STATES = {
     "running": ("Running", "blue", "progress_activity"),
     "ended": ("Done", "green", "check_circle"),
@@ -60,12 +62,16 @@ def models() -> list[str]:
     return sorted(frame.workspace().settings.models)
 
 
-def chosen_tasks(rows: list[TaskRow]) -> list[str]:
-    """The ids of the tasks to run."""
+def chosen_tasks(rows: list[TaskRow], *, last: bool) -> list[str]:
+    """The ids of the tasks to run; each is offered with the version that would run."""
     groups = [ALL_GROUPS, *sorted({row.group for row in rows})]
     group = st.pills("Group", groups, default=ALL_GROUPS, required=True, key="group", label_visibility="collapsed")
     offered = [row.id for row in rows if group in (None, ALL_GROUPS) or row.group == group]
-    return st.multiselect("Tasks", offered, default=offered, key=f"tasks-{group}", placeholder="Choose tasks")
+    versions = {row.id: row.release if last else f"{row.version}{', draft' if row.draft else ''}" for row in rows}
+    return st.multiselect(
+        "Tasks", offered, default=offered, key=f"tasks-{group}-{last}", placeholder="Choose tasks",
+        format_func=lambda id: f"{id} · version {versions[id]}",
+    )  # fmt: skip
 
 
 @kept(20)
@@ -80,29 +86,30 @@ def _work(
     return planning.work(_tasks, names, each, _attempts(folder, state) if folder else {}, judge=judge)
 
 
-def earlier(agents: list[str]) -> list[TrialFact]:
-    """What the chosen agents' stored trials came to, of every batch."""
+def earlier(agents: list[str], seen: Sight) -> list[TrialFact]:
+    """What the chosen agents' stored trials came to, of every batch, as far as they may be seen."""
     wanted = set(agents)
-    facts = [fact for batch in frame.batches() for fact in frame.trial_facts(batch)]
+    facts = [fact for batch in frame.batches() for fact in stored_trials.shown(batch, seen).facts]
     return [fact for fact in facts if fact.row.agent.split(":", 1)[0] in wanted]
 
 
-def planned(rows: list[TaskRow], agents: list[str], each: int, into: Batch | None) -> planning.Work:
+def planned(folders: Mapping[str, Path], agents: list[str], each: int, into: Batch | None) -> planning.Work:
     """What every chosen trial needs, by what is stored in the batch it goes into."""
-    tasks = frame.tasks(row.id for row in rows)
+    tasks = [library.folder_task(folder) for folder in folders.values()]
     digests = "".join(task.agent_digest + task.grade_digest for task in tasks)
-    folder, state = (str(into.path), frame.batch_state(into)) if into else ("", None)
+    folder, state = (str(into.path), stored_trials.batch_state(into)) if into else ("", None)
     judge = bool(frame.workspace().settings.use.judge)
     return _work(folder, state, digests, tuple(agents), each, judge, tasks)
 
 
 def plan_card(
-    rows: list[TaskRow], agents: list[str], each: int, limits: list[str], slots: int, into: Batch | None, unsafe: str
-) -> None:
+    folders: Mapping[str, Path], agents: list[str], each: int, limits: list[str], slots: int, into: Batch | None,
+    seen: Sight,
+) -> None:  # fmt: skip
     """What it will do, and the button that does it."""
-    tasks = [row.id for row in rows]
-    work = planned(rows, agents, each, into) if tasks and agents else planning.Work(0, 0, 0, 0, {})
-    known = earlier(agents) if work.run else []
+    tasks = list(folders)
+    work = planned(folders, agents, each, into) if tasks and agents else planning.Work(0, 0, 0, 0, {})
+    known = earlier(agents, seen) if work.run else []
     paid = [agent for agent in agents if agent not in BUILT_IN]
     facts = [
         (f"Trials, {len(tasks):,} × {len(agents):,} × {each:,}", f"{work.total:,}"),
@@ -130,19 +137,21 @@ def plan_card(
     doing = work.run + work.regrade
     words = f"Start {work.run:,} trials" if work.run or not work.regrade else f"Regrade {work.regrade:,} trials"
     if st.button(
-        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not doing or bool(unsafe),
+        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not doing,
         width="stretch",
     ):  # fmt: skip
         name = into.name if into else runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
-        command = ["runtime", "run", *tasks, "--suite", str(frame.source().root), "--batch", name, "--runs", str(each)]
+        # Folders, not ids: exactly the versions that this page has shown.
+        places = [str(folder) for folder in folders.values()]
+        command = ["runtime", "run", *places, "--batch", name, "--runs", str(each)]
         for agent in agents:
             command += ["--agent", agent]
         jobs.start(frame.workspace(), [*command, *limits], about={"batch": name}, key=key)
         st.session_state["run-key"] = secrets.token_hex(8)
         st.query_params["batch"] = name
         st.rerun()
-    if unsafe or not work.total:
-        frame.show(tag("p", unsafe or "Choose at least one task and one agent.", cls="sm mute"))
+    if not work.total:
+        frame.show(tag("p", "Choose at least one task and one agent.", cls="sm mute"))
     elif not doing:
         frame.show(tag("p", "Everything of this is stored already and still holds.", cls="sm mute"))
 
@@ -163,11 +172,26 @@ def _names() -> list[str]:
 
 def settings() -> None:
     """The three choices left, what they come to right."""
-    rows = [row for row in frame.rows() if not row.fault]
+    seen = sight()
+    every = [row for row in library.rows(seen) if not row.fault]
+    closed = [row for row in every if row.data_class != "open"]
+    # Runs start without a person who answers for them; what is not open is run at the shell, under its agreement.
+    rows = [row for row in every if row.data_class == "open"]
+    released = [row for row in rows if row.release]
     left, right = st.columns([2, 1], gap="large")
     with left:
         frame.show(theme.section("1 · Tasks", f"{len(rows)} can be run"))
-        tasks = chosen_tasks(rows)
+        last = False
+        if released:
+            which = st.segmented_control(
+                "Which version", [NOW, LAST], default=NOW, required=True, key="which-version",
+                label_visibility="collapsed",
+            )  # fmt: skip
+            last = which == LAST
+        tasks = chosen_tasks(released if last else rows, last=last)
+        if closed:
+            words = f"Not offered: {len(closed)} whose data class is not open. They are run at the shell."
+            frame.show(tag("p", words, cls="sm mute"))
         named = models()
         frame.show(theme.section("2 · Agents", "built-in, and those of workbench.toml"))
         agents = st.pills(
@@ -198,12 +222,10 @@ def settings() -> None:
             limits += ["--turns", str(int(turns))]
         if cost:
             limits += ["--cost", f"{cost:.4f}"]
-    closed = [row.id for row in rows if row.id in tasks and row.data_class != "open"]
-    unsafe = f"Local mode runs open data only; leave out {', '.join(closed)}." if closed else ""
     with right:
         plan_card(
-            [row for row in rows if row.id in tasks], list(agents or []), int(each), limits, int(slots),
-            found.get(into or ""), unsafe,
+            library.folders(tasks, released=last), list(agents or []), int(each), limits, int(slots),
+            found.get(into or ""), seen,
         )  # fmt: skip
 
 
@@ -257,7 +279,7 @@ def trial_state(trial: StoredTrial) -> tuple[str, Markup, str]:
     """(what it counts as, its chip, what happens now) of one trial."""
     outcome = trial.outcome
     if outcome is None:
-        told = frame.trajectory(trial)
+        told = stored_trials.trajectory(trial)
         last = told.steps[-1].verb if told.steps else "Reading the question"
         return ("running", theme.chip("Running", "blue", "progress_activity"), f"{last}, step {len(told.steps):,}")
     rule = OUTCOMES[outcome.outcome]
@@ -269,7 +291,7 @@ def trial_state(trial: StoredTrial) -> tuple[str, Markup, str]:
 
 def trial_link(batch: str, row: TrialRow) -> str:
     """The address of a row's trial."""
-    return frame.link("trial", **frame.trial_address(batch, row.task, row.agent, row.run))
+    return frame.link("trial", **stored_trials.address(batch, row.task, row.agent, row.run))
 
 
 def batch_of(name: str) -> Batch | None:
@@ -285,7 +307,9 @@ def live(status: Status) -> None:
     name = status.job.about.get("batch", "")
     word, tone, symbol = STATES[status.state]
     batch = batch_of(name)
-    rows = frame.trial_rows(batch) if batch else []
+    seen = sight()
+    shown = stored_trials.shown(batch, seen) if batch else None
+    rows = shown.rows if shown else []
     attempts = {(t.key.task, t.key.agent, t.key.run): t for t in (batch.trials() if batch else [])}
     counts = Counter("invalid" if row.counts_as == "invalid" else row.result for row in rows)
     planned = status.last.total if status.last and status.last.total else len(rows)
@@ -327,6 +351,9 @@ def live(status: Status) -> None:
                 frame.go("results.py", {"batch": name})
     if status.message:
         frame.show(tag("p", status.message, cls="sm warn"))
+    left_out = seen.left_out(shown.hidden) if shown else None
+    if left_out:
+        frame.show(left_out)
     frame.show(bar(counts, planned))
     made = []
     for row in rows[:200]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from graders.words import plain_words
-from review_ui import chart_sections, checkpoints, frame, prose, theme
+from review_ui import chart_sections, checkpoints, frame, library, prose, theme
 from review_ui.chartview import ChartView
+from review_ui.library import Held
 from review_ui.markup import Markup, tag
-from review_ui.reviewing.sitting import solve_first
+from review_ui.reviewing.worklist import STAGES, where
+from review_ui.sight import sight
 from tasks.declarations import Checkpoint
 from tasks.package import Task
 
@@ -24,15 +26,28 @@ def clock(task: Task) -> str:
     return f"{context.now:%-d %b %Y, %H:%M}"
 
 
-def header(task: Task) -> None:
-    """Title and facts."""
-    meta = task.meta
+def header(held: Held) -> None:
+    """Title and facts, which version this is, and the door to its review."""
+    task, meta = held.task, held.task.meta
     authority = meta.context.authority if meta.context else None
     state = [theme.chip("Draft", "gray", "edit_note")] if task.is_draft else []
+    if held.at:
+        state.append(theme.chip("As it was released", "green", "verified"))
+    elif held.state is not None:
+        state.append(theme.chip(*STAGES[held.state.stage]))
     if meta.data_class != "open":
         state.append(theme.chip(f"Data class {meta.data_class}", "orange", "lock"))
     if meta.split == "held_out":
         state.append(theme.chip("Held out", "gray", "visibility_off"))
+    with st.container(horizontal=True, vertical_alignment="center", key="crumbs"):
+        st.page_link(
+            frame.path("tasks.py"), label="All tasks", icon=":material/arrow_back:", query_params=frame.chosen()
+        )
+        if held.state is not None:
+            st.page_link(
+                frame.path(where(held.state.stage)), label="Its review", icon=":material/rate_review:",
+                query_params={"id": task.id, **frame.chosen()},
+            )  # fmt: skip
     frame.header(
         meta.title,
         frame.facts(
@@ -40,7 +55,7 @@ def header(task: Task) -> None:
             theme.chip(meta.workflow),
             *([theme.chip(AUTHORITY[authority], "plain", "edit_document")] if authority else []),
             *([theme.chip(clock(task), "plain", "schedule")] if clock(task) else []),
-            theme.chip(f"Version {meta.version}"),
+            theme.chip(f"Version {meta.version}", "plain", "tag"),
             *([theme.chip(f"About {meta.estimated_minutes} min")] if meta.estimated_minutes else []),
         ),
         right=theme.chips(*state) if state else None,
@@ -59,7 +74,13 @@ def place(task: Task, entry: str, words: str) -> Markup:
     ref, _, quote = entry.partition("#")
     quote = quote.strip().strip('"')
     view = CHECKPOINTS if ref == "instruction" else RECORD
-    return tag("a", words, href=frame.link("task", id=task.id, view=view, at=ref, quote=quote))
+    return tag("a", words, href=frame.link("task", id=task.id, view=view, at=ref, quote=quote, **at_version()))
+
+
+def at_version() -> dict[str, str]:
+    """The version that the address asks for, for links that stay at it."""
+    asked = frame.asked("v")
+    return {"v": asked} if asked else {}
 
 
 def in_words(task: Task, checkpoint: Checkpoint, number: int) -> Markup:
@@ -134,21 +155,37 @@ def plans(task: Task) -> None:
             frame.show(tag("div", tag("p", name, cls="b sm"), prose.formatted(data.decode("utf-8")), cls="card"))
 
 
+def choose_version(held: Held) -> None:
+    """As it stands now, or a version that was released; the choice stands in the address."""
+    if not held.releases:
+        return
+    choices = ["", *held.releases]
+    now = held.task.meta.version if not held.at else None
+    st.selectbox(
+        "Version", choices, key="v", bind="query-params", label_visibility="collapsed", width=260,
+        format_func=lambda version: f"Version {version}, released" if version
+        else f"As it stands now{f', version {now}' if now else ''}",
+    )  # fmt: skip
+
+
 def page() -> None:
     """Draw the page."""
-    task = frame.task(frame.asked("id"))
-    st.page_link(frame.path("home.py"), label="All tasks", icon=":material/arrow_back:")
-    header(task)
-    hidden = solve_first(task.id)
+    seen = sight()
+    held = library.hold(frame.asked("id"), seen, frame.asked("v"))
+    task = held.task
+    header(held)
+    hidden = not seen.grading(task.id)
     if hidden:
         frame.show(
             frame.notice("Solve it first.", "How it is graded opens on the Review page, once your own plan is locked.")
         )
     views = [CHART, RECORD] if hidden else [CHART, CHECKPOINTS, RECORD, PLANS]
-    chosen = st.segmented_control(
-        "What to show", views, default=CHART, required=True, key="view",
-        bind="query-params", label_visibility="collapsed",
-    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        chosen = st.segmented_control(
+            "What to show", views, default=CHART, required=True, key="view",
+            bind="query-params", label_visibility="collapsed",
+        )  # fmt: skip
+        choose_version(held)
     if chosen == CHECKPOINTS:
         left, right = st.columns([1, 1.25], gap="large")
         with left:
@@ -163,7 +200,7 @@ def page() -> None:
             frame.notice("No patient yet.", "This draft does not name its patient, so its chart cannot be shown.")
         )
     else:
-        view = frame.chart_view(task)
+        view = held.draw()
         if chosen == RECORD:
             record(view)
         else:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from graders.report import TrialRow
-from review_ui import frame, theme
+from review_ui import frame, stored_trials, theme
 from review_ui.markup import Markup, tag
 from review_ui.results.narrow import to_regrade
+from review_ui.sight import sight
 
 PAGE = 25
 ANY = "Any"
@@ -53,8 +54,11 @@ def cells(row: TrialRow) -> Markup:
 
 def page() -> None:
     """Draw the page."""
-    batches = frame.batches()
-    every = [row for batch in batches for row in frame.trial_rows(batch)]
+    seen = sight()
+    found = {batch.name: stored_trials.shown(batch, seen) for batch in frame.batches()}
+    every = [row for one in found.values() for row in one.rows]
+    left_out = seen.left_out(pair for one in found.values() for pair in one.hidden)
+    batches = [name for name, one in found.items() if one.facts]
     frame.show(
         tag(
             "header",
@@ -64,8 +68,11 @@ def page() -> None:
             cls="head",
         )
     )
+    if left_out:
+        frame.show(left_out)
     if not every:
-        frame.show(tag("p", "Nothing has been run in this workspace yet.", cls="empty"))
+        words = "No other trial is stored." if left_out else "Nothing has been run in this workspace yet."
+        frame.show(tag("p", words, cls="empty"))
         st.page_link(frame.path("run.py"), label="Run agents on tasks", icon=":material/play_circle:")
         return
     left, agents, batch_names, results = st.columns([2, 1, 1, 1])
@@ -78,7 +85,7 @@ def page() -> None:
         format_func=lambda name: "Any agent" if name == ANY else name, label_visibility="collapsed",
     )  # fmt: skip
     batch_name = batch_names.selectbox(
-        "Batch", [ANY, *[batch.name for batch in batches]], key="from", bind="query-params",
+        "Batch", [ANY, *batches], key="from", bind="query-params",
         format_func=lambda name: "Any batch" if name == ANY else name, label_visibility="collapsed",
     )  # fmt: skip
     result = results.selectbox(
@@ -108,7 +115,7 @@ def page() -> None:
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-trial-{key}"):
             frame.show(cells(row))
             if st.button("Open", key=f"open-{key}", width=88):
-                frame.go("trial.py", frame.trial_address(row.batch, row.task, row.agent, row.run))
+                frame.go("trial.py", stored_trials.address(row.batch, row.task, row.agent, row.run))
     frame.pager(at, pages)
 
 

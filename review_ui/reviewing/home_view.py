@@ -12,6 +12,7 @@ from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import worklist
 from review_ui.reviewing.sitting import every, store
 from review_ui.reviewing.worklist import Work
+from review_ui.sight import sight
 from tasks.people import Person
 from tasks.review import events as ev
 from tasks.review.agreement import Agreement, agreement
@@ -26,7 +27,8 @@ def draw(who: Person) -> list[Work]:
     db = StateDb(frame.workspace().state_db)
     store()
     drafts = {task: at for task, _, at in db.tasks_with_drafts(who.id)}
-    rows = [worklist.work(one, who, db, drafts) for one in every()]
+    seen = sight()
+    rows = [worklist.work(one, who, db, drafts) for one in every() if seen.reads(one.data_class)]
     now = datetime.now(UTC)
     needs = worklist.tab("Needs me", rows)
     greeting(who, needs, now)

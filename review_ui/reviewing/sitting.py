@@ -132,7 +132,9 @@ def _manifest(place: str, blob: str, _view: View) -> dict[str, str]:
         said = tomllib.loads(_view.blob(blob).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         return {}
-    return {key: str(said.get(key, "")) for key in ("title", "specialty", "workflow", "estimated_minutes", "data_class")}
+    return {
+        key: str(said.get(key, "")) for key in ("title", "specialty", "workflow", "estimated_minutes", "data_class")
+    }
 
 
 def every() -> list[Listed]:

@@ -81,7 +81,7 @@ def work(listed: Listed, who: Person | None, db: StateDb, drafts: Mapping[str, d
         state=state,
         mine=mine,
         drafted=listed.task_id in drafts,
-        page=_PAGES[first.what] if first else _where(state.stage),
+        page=_PAGES[first.what] if first else where(state.stage),
         verb=("Resume" if listed.task_id in drafts and first.what in ("review", "decide") else _VERBS[first.what])
         if first
         else "Open",
@@ -96,7 +96,8 @@ def _is_for(turn: Turn, who: Person) -> bool:
     return turn.person == who.id if turn.person else turn.role in who.roles
 
 
-def _where(stage: Stage) -> str:
+def where(stage: Stage) -> str:
+    """The page of a stage, for somebody whose turn it is not."""
     return {"review": "review.py", "decide": "decide.py", "proposals": "propose.py"}.get(stage, "signoff.py")
 
 

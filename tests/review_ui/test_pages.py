@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from review_ui import catalog, failure, frame
+from review_ui import catalog, failure, frame, library
 from runtime.batch import Item, run_batch
 from runtime.executors import LocalExecutor
 from runtime.trial import Settings
@@ -59,16 +59,16 @@ def said(test: AppTest) -> str:
     )
 
 
-def test_home_lists_every_task_and_says_what_cannot_be_read(opened: Open) -> None:
-    text = said(opened())
+def test_tasks_lists_every_task_and_says_what_cannot_be_read(opened: Open) -> None:
+    text = said(opened("tasks.py"))
     assert "3 tasks" in text
     assert "Potassium 5.6 on losartan" in text
     assert "Cannot be read" in text
     assert "task.toml:1" in text
 
 
-def test_home_filters_by_words_and_by_specialty(opened: Open) -> None:
-    test = opened()
+def test_tasks_are_filtered_by_words_and_by_specialty(opened: Open) -> None:
+    test = opened("tasks.py")
     test.text_input(key="q").set_value("palp").run()
     assert "Palpitations" in said(test)
     assert "losartan" not in said(test)
@@ -106,7 +106,7 @@ def test_an_unexpected_error_shows_an_id_that_is_in_the_log_and_no_patient_text(
     def breaks(*_: Any) -> None:
         raise KeyError("Mr. Somebody, born 1964")
 
-    monkeypatch.setattr(frame, "task", breaks)
+    monkeypatch.setattr(library, "hold", breaks)
     with caplog.at_level(logging.ERROR):
         text = said(opened("task.py", id="nephrology-small"))
     assert "Somebody" not in text
@@ -180,7 +180,7 @@ def test_the_chart_as_it_then_stood_is_drawn(opened: Open, batch: Batch) -> None
 
 def test_run_says_what_it_will_do_and_offers_only_tasks_that_can_be_read(opened: Open) -> None:
     test = opened("run.py")
-    assert test.multiselect[0].options == ["cardiology-small", "nephrology-small"]
+    assert test.multiselect[0].options == ["cardiology-small · version 1, draft", "nephrology-small · version 1, draft"]
     assert "Already stored, reused" in said(test)
     assert "too few to show a difference" in said(test)
     assert any(button.label == "Start 4 trials" for button in test.button)

@@ -1,0 +1,226 @@
+"""What came of a trial: orders, checkpoints with their evidence, the note, and a verdict of one's own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import streamlit as st
+
+from graders.describe import describe
+from graders.score import TaskResult
+from graders.steps import first_failed
+from graders.words import plain_words
+from review_ui import by_hand, chart_sections, following, frame, prose, steps, stored_trials, theme
+from review_ui.chartview.words import kind_words
+from review_ui.markup import Markup, join, tag, visible
+from review_ui.steps import OrderLine
+from runtime import jobs
+from tasks.package import Task
+from tasks.stored import StoredTrial
+from tasks.trials import CallCite, QuoteCite, Verdict
+
+#: Orders in view before the rest is folded.
+FIRST = 12
+#: Characters of a note in view before the rest is folded.
+NOTE = 6_000
+
+
+def orders(trial: StoredTrial, task: Task | None, lines: Sequence[OrderLine], result: TaskResult | None) -> None:
+    """What it wrote, in clinical words, and what was asked for and is not there."""
+    frame.show(theme.section("Orders it wrote", "in the record, from the ledger"))
+    deciding = result.deciding if result else {}
+    cited = steps.claims(deciding.values(), lines)
+    rows = [order_row(trial, line, cited.get(line.write.reference, [])) for line in lines[:FIRST]]
+    frame.show(
+        tag("div", join(rows), cls="rows") if rows else tag("p", "It wrote nothing into the record.", cls="empty")
+    )
+    if len(lines) > FIRST:
+        with st.expander(f"{len(lines) - FIRST:,} more orders", key="moreorders"):
+            frame.show(tag("div", join(order_row(trial, line, []) for line in lines[FIRST:400]), cls="rows"))
+    if task is None:
+        return
+    missing = steps.not_done(task.checkpoints, deciding)
+    made = []
+    for checkpoint in missing:
+        words = plain_words(checkpoint, authority=task.meta.context.authority if task.meta.context else None)
+        asked = " or ".join(words.passes) if words.any_of else "; ".join((*words.passes, *words.also))
+        made.append(
+            tag(
+                "div",
+                theme.icon("block", "bad"),
+                tag("div", tag("span", "Not done: ", cls="b"), checkpoint.title, tag("div", asked, cls="sm mute")),
+                theme.chip(checkpoint.id, "red"),
+                cls="order-row",
+            )
+        )
+    if made:
+        frame.show(tag("div", join(made), cls="rows"))
+
+
+def order_row(trial: StoredTrial, line: OrderLine, checkpoints: Sequence[str]) -> Markup:
+    """One order."""
+    call = line.write.call
+    step = tag("a", f"step {call}", href=stored_trials.link(trial, step=str(call))) if call else None
+    return tag(
+        "div",
+        theme.icon(line.symbol, "mute"),
+        tag(
+            "div",
+            tag("div", line.what, cls="b"),
+            tag("div", line.detail[:600], " · " if step else None, step, cls="sm mute"),
+        ),
+        theme.chips(*(theme.chip(name) for name in checkpoints)),
+        cls="order-row",
+    )
+
+
+def evidence_links(trial: StoredTrial, task: Task, verdict: Verdict, lines: Sequence[OrderLine]) -> list[Markup]:
+    """The links of one verdict's citations."""
+    made = []
+    by_ref = {line.write.reference: line for line in lines}
+    for cite in verdict.cites:
+        if isinstance(cite, CallCite):
+            made.append(tag("a", f"step {cite.n}", href=stored_trials.link(trial, step=str(cite.n))))
+        elif isinstance(cite, QuoteCite):
+            ref = cite.file if cite.file.partition("/")[0] in steps.WRITES else ""
+            words = f"“{cite.text[:80]}{'…' if len(cite.text) > 80 else ''}”"
+            made.append(tag("a", f"note, {words}" if not ref else words, href="#note" if not ref else "#orders"))
+        elif cite.ref in by_ref:
+            call = by_ref[cite.ref].write.call
+            made.append(tag("a", f"order, step {call}", href=stored_trials.link(trial, step=str(call))))
+        else:
+            resource = task.chart.get(cite.ref)
+            said = describe(resource) if resource else f"{kind_words(cite.ref.partition('/')[0])}, not in the chart"
+            made.append(tag("a", said, href=frame.link("task", id=task.id, view="Every resource", at=cite.ref)))
+    return list(dict.fromkeys(made))
+
+
+def by_words(verdict: Verdict) -> Markup | None:
+    """Who says so, where it is no rule: a physician by name, a judge by model and votes."""
+    if verdict.grader.kind == "person":
+        cause = f" ({verdict.cause})" if verdict.cause else ""
+        return tag("span", f"{verdict.grader.name}, by hand{cause}: ", cls="b")
+    if verdict.judging is None:
+        return None
+    agreeing = len(verdict.judging.counted) - verdict.judging.dissenting
+    votes = f"{agreeing} of {len(verdict.judging.votes)} votes"
+    return tag("span", f"{verdict.judging.model}, {votes}: ", cls="mute")
+
+
+def verdicts(trial: StoredTrial, task: Task, result: TaskResult | None, lines: Sequence[OrderLine]) -> None:
+    """Each checkpoint with verdict, reason and links to its evidence."""
+    deciding = result.deciding if result else {}
+    tally = {name: sum(v.result == name for v in deciding.values()) for name in theme.VERDICTS}
+    said = ", ".join(f"{n} {theme.VERDICTS[name][1].lower()}" for name, n in tally.items() if n)
+    frame.show(theme.section("Checkpoints", said or "not graded"))
+    rows = []
+    first = first_failed_id(task, deciding)
+    for number, checkpoint in enumerate(task.checkpoints, start=1):
+        verdict = deciding.get(checkpoint.id)
+        links = evidence_links(trial, task, verdict, lines) if verdict else []
+        rows.append(
+            tag(
+                "div",
+                tag(
+                    "div",
+                    tag(
+                        "span",
+                        tag("span", f"{number} ", cls="mute"),
+                        tag("span", checkpoint.title, cls="b"),
+                        tag("span", f" {checkpoint.criticality}", cls="sm mute"),
+                        tag("span", " · first to fail", cls="sm warn") if checkpoint.id == first else None,
+                    ),
+                    theme.verdict_chip(verdict.result) if verdict else theme.chip("Not graded", "gray"),
+                    cls="pair",
+                ),
+                tag("div", by_words(verdict), verdict.reason, cls="sm") if verdict else None,
+                tag("div", join(links, " "), cls="sm links") if links else None,
+                cls="verdict-row",
+            )
+        )
+    frame.show(tag("div", join(rows), cls="rows"))
+
+
+class Placed(NamedTuple):
+    """A checkpoint with its result and place, for the order in which a consult goes."""
+
+    checkpoint: str
+    capability: str
+    place: int
+    result: str
+
+
+def first_failed_id(task: Task, deciding: Mapping[str, Verdict]) -> str:
+    """The checkpoint that failed first in clinical order; "" where none failed."""
+    placed = [
+        Placed(one.id, one.capability, place, deciding[one.id].result)
+        for place, one in enumerate(task.checkpoints)
+        if one.id in deciding
+    ]
+    found = first_failed(placed)
+    return found.checkpoint if found else ""
+
+
+def again(trial: StoredTrial, task: Task, given: Sequence[Verdict]) -> None:
+    """A verdict of one's own, and grading again where the checkpoints have changed."""
+    batch, key = stored_trials.batch_name(trial), trial.key
+    name = f"{batch}/{key.task}/{key.agent}/{key.run}"
+    about = {"regrade": name}
+    if given and not any(one.grade_digest == task.grade_digest for one in given):
+        words = "These verdicts are of an earlier version of the checkpoints."
+        frame.show(tag("p", theme.icon("history", "warn"), f" {words}", cls="sm warn", role="status"))
+        if not following.follow(about, "Grading again"):
+            mark = st.session_state.setdefault("regrade-key", secrets.token_hex(8))
+            if st.button("Regrade", icon=":material/history:", key=f"regrade-{mark}"):
+                jobs.start(frame.workspace(), ["graders", "regrade", name], about=about, key=mark)
+                st.session_state["regrade-key"] = secrets.token_hex(8)
+                st.rerun()
+    saved = st.session_state.pop("by-hand", None)
+    if saved is not None:
+        frame.show(by_hand.stored_words(saved))
+    if trial.outcome is None or not task.checkpoints:
+        return
+    opened = st.toggle("Disagree with a verdict", key="disagree")
+    if not opened:
+        return
+    with st.container(border=True, key="byhand"):
+        admitted = by_hand.grader()
+        if admitted is None:
+            return
+        titles = {one.id: f"{number} {one.title}" for number, one in enumerate(task.checkpoints, start=1)}
+        chosen = st.selectbox("Checkpoint", list(titles), format_func=lambda id: visible(titles[id]), key="disputed")
+        checkpoint = next(one for one in task.checkpoints if one.id == chosen)
+        verdict = by_hand.form(trial, task, checkpoint, *admitted)
+        if verdict is not None:
+            st.session_state["by-hand"] = verdict
+            st.rerun()
+
+
+def notes(trial: StoredTrial, result: TaskResult | None) -> None:
+    """What the agent wrote as files, with the words that verdicts cite underlined."""
+    files = trial.files()
+    if not files:
+        frame.show(theme.section("Note", "none", anchor="note"))
+        frame.show(tag("p", "The agent left no file.", cls="empty"))
+    for place, (name, text) in enumerate(files.items()):
+        frame.show(
+            theme.section(
+                "Note", f"{name.rsplit('/', 1)[-1]}, {len(text.split()):,} words", "note" if not place else None
+            )
+        )
+        marks: list[tuple[int, int]] = []
+        cited = []
+        for checkpoint, quote in steps.quotes((result.deciding if result else {}).values(), name):
+            spans = prose.find(text[:NOTE], quote)
+            marks += spans[:1]
+            if spans:
+                cited.append(checkpoint)
+        shown = text[:NOTE]
+        frame.show(tag("div", prose.formatted(shown, marks, "cited"), cls="card"))
+        if cited:
+            frame.show(tag("p", f"Underlined: cited by {', '.join(dict.fromkeys(cited))}", cls="sm mute"))
+        if len(text) > len(shown):
+            with st.expander(f"The whole file, {len(text):,} characters", key=f"file-{place}"):
+                chart_sections.long_text(text, "", key=f"file-{place}")
