@@ -21,7 +21,7 @@ from review_ui import frame, identity
 from review_ui.autosave import Notebook
 from review_ui.chartview import ChartView
 from review_ui.kept import kept
-from tasks.errors import NotAllowed, UsageError, WorkbenchError
+from tasks.errors import NotAllowed, UsageError
 from tasks.package import Task, TaskMeta, load
 from tasks.review import events as ev
 from tasks.review.events import FILE, Event, new_id, parse_events
@@ -259,18 +259,6 @@ def sit(task_id: str) -> Sitting:
             remedy="Sign in where single sign-on is configured.",
         )
     return Sitting(who, desk, at)
-
-
-def solve_first(task_id: str) -> bool:
-    """Whether this person still has to solve the task: asked in an open round, the own plan not locked."""
-    who = identity.current()
-    if who.person is None or not frame.workspace().tasks_git.exists():
-        return False
-    try:
-        return not sit(task_id).may_read
-    except WorkbenchError:
-        # Not under review here, or not for this person: then there is nothing to be blind to.
-        return False
 
 
 def snapshot(at: Standing, view: View) -> Snapshot:
