@@ -24,17 +24,35 @@ def follow(about: Mapping[str, str], doing: str) -> bool:
     if status is None:
         return False
     if status.state == "running":
-        frame.part(_line, every=1.0)(about, doing)
+        watch(about, doing)
         return True
     if status.message:
         frame.show(tag("p", status.message, cls="sm warn", role="alert"))
     return False
 
 
-def _line(about: Mapping[str, str], doing: str) -> None:
+def watch(about: Mapping[str, str], doing: str, *, stop: str = "") -> None:
+    """How far a job that runs is, drawn anew every second. `stop`: the words on the button that stops it."""
+    frame.part(_line, every=1.0)(about, doing, stop)
+
+
+def _line(about: Mapping[str, str], doing: str, stop: str) -> None:
     status = latest(about)
     if status is None or status.state != "running":
         st.rerun()
     last = status.last
+    if last and last.total:
+        share = 100 * min(last.done, last.total) // last.total
+        frame.show(tag("div", tag("div", style=f"width:{share}%"), cls="share"))
     count = f", {last.done:,} of {last.total:,}" if last and last.total else ""
-    frame.show(tag("p", f"{doing}{count} …", cls="sm mute", role="status"))
+    words = "Stopping" if status.job.stop_asked else f"{doing}{count}"
+    frame.show(tag("p", f"{words} …", cls="sm mute", role="status"))
+    if stop:
+        st.button(
+            stop, key=f"stop-{status.job.id}", icon=":material/stop:", on_click=_stop, args=(status.job.id,),
+            disabled=status.job.stop_asked is not None,
+        )  # fmt: skip
+
+
+def _stop(id: str) -> None:
+    jobs.stop(frame.workspace(), id)

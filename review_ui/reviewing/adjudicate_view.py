@@ -7,7 +7,7 @@ import streamlit as st
 from review_ui import frame, theme
 from review_ui.autosave import area, settle
 from review_ui.markup import join, tag
-from review_ui.reviewing import change_card, changes, decide_view
+from review_ui.reviewing import change_card, changes, decide_view, effect_view
 from review_ui.reviewing.findings_view import titles
 from review_ui.reviewing.sitting import Sitting, minted, used
 from tasks.errors import WorkbenchError
@@ -48,7 +48,7 @@ def settle_split(at: Sitting, one: ChangeState) -> None:
     if not isinstance(view, str):
         frame.show(change_card.change_card(at, one, view))
         if one.ref.unit.startswith(("checkpoints.", "examples/")):
-            change_card.effect_of(at, one, view)
+            effect_view.draw(at, one)
     said = [
         tag("div", tag("span", f"{at.name(person)}: ", cls="b"), decision.decision,
             tag("span", f" “{decision.reason}”") if decision.reason else None)

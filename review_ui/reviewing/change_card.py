@@ -7,22 +7,17 @@ from collections.abc import Sequence
 from authoring.clinical import Raw, Row
 from authoring.diffs import Piece, words
 from authoring.views import ChangeView, change_view
-from review_ui import frame, runs, theme
+from review_ui import theme
 from review_ui.chartview import ChartView
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import changes, effects, forms
 from review_ui.reviewing.changes import ProseLine
-from review_ui.reviewing.effects import Effect, Flip
 from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.sitting import Sitting, snapshot
 from tasks.errors import WorkbenchError
-from tasks.package import Task, load
 from tasks.review.events import Decided
 from tasks.review.state import ChangeState, FindingState
-
-#: Rows of flips before the rest is counted.
-_ROWS = 8
 
 
 @kept(256)
@@ -195,26 +190,14 @@ def raw_rows(raw: Sequence[Raw]) -> Markup | None:
                tag("table", tag("tbody", join(rows)), cls="grid field-diff mono"))  # fmt: skip
 
 
-# ---- effects --------------------------------------------------------------------------------------------------------
-
-
-def both(at: Sitting, view: ChangeView) -> tuple[Task, Task]:
-    """The task without and with this change. Raises PackageError where it cannot be loaded with it alone."""
-    before, after = dict(at.at.files), dict(at.at.files)
-    for diff in view.diffs:
-        for files, data in ((before, diff.old), (after, diff.new)):
-            if data is None:
-                files.pop(diff.path, None)
-            else:
-                files[diff.path] = data
-    return load(before, where=at.at.task_id), load(after, where=at.at.task_id)
+# ---- what follows ---------------------------------------------------------------------------------------------------
 
 
 @kept(128)
 def _follows(task_id: str, package: str, change: str, _at: Sitting, _view: ChangeView) -> list[tuple[str, str, str]]:
     """(fact, before, after) of the facts at the clock that a change of the chart alters."""
     try:
-        old, new = both(_at, _view)
+        old, new = effects.packages(_at.at.task_id, _at.at.files, _view)
         context = new.meta.context
         if context is None:
             return []
@@ -237,84 +220,6 @@ def follows(at: Sitting, change: ChangeState, view: ChangeView) -> Markup | None
         for name, before, after in found
     ]
     return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid")
-
-
-@kept(128, "Running old and new graders on the stored trials …")
-def _effect(task_id: str, package: str, change: str, state: object, _at: Sitting, _view: ChangeView) -> Effect | str:
-    try:
-        old, new = both(_at, _view)
-    except WorkbenchError as error:
-        return str(error)
-    path, _, inner = _view.ref.unit.partition("#")
-    changed = (inner,) if path == "checkpoints.toml" and inner else tuple(one.id for one in new.checkpoints)
-    trials, skipped = effects.stored(frame.batches(), old)
-    return effects.effect(old, new, changed, trials, skipped)
-
-
-def _stored_state() -> object:
-    return tuple((batch.path.name, runs.fingerprint(batch)) for batch in frame.batches())
-
-
-def effect_of(at: Sitting, change: ChangeState, view: ChangeView) -> None:
-    """Counters and the trials, flips first."""
-    found = _effect(at.at.task_id, at.at.package, change.ref.change, _stored_state(), at, view)
-    if isinstance(found, str):
-        frame.show(frame.notice("With this change alone the task cannot be graded.", found))
-        return
-    frame.show(effect_card(found))
-
-
-def effect_card(found: Effect) -> Markup:
-    """The same as markup."""
-    ups, downs = found.count("fail", "pass"), found.count("pass", "fail")
-    other = len(found.flipped) - ups - downs
-    same = len(found.rows) - len(found.flipped)
-    parts = [theme.section("What would now pass or fail", f"on {found.trials} stored trials, old and new graders run")]
-    if found.rows:
-        parts.append(
-            tag(
-                "div",
-                _counter(ups, "arrow_upward", "fail → pass"),
-                _counter(downs, "arrow_downward", "pass → fail"),
-                _counter(other, "swap_vert", "other changes") if other else None,
-                _counter(same, "drag_handle", "same verdict"),
-                cls="counters",
-            )
-        )
-    else:
-        words = "No stored trial of this version of the task. Run one to see what would change."
-        if found.skipped:
-            words = f"{found.skipped} stored trials saw another version of the task or were not graded: none counts."
-        parts.append(tag("p", words, cls="sm mute"))
-    rows = [*found.flipped, *found.examples]
-    rows += [row for row in found.rows if not row.flips][: max(0, _ROWS - len(rows))]
-    if rows:
-        heads = ("Stored trial", "What it ordered", "Checkpoint", "Old grader", "New grader", "")
-        parts.append(
-            tag(
-                "table",
-                tag("thead", tag("tr", *[tag("th", name, scope="col") for name in heads])),
-                tag("tbody", *[_flip_row(row) for row in rows[: _ROWS * 3]]),
-                cls="grid",
-            )
-        )
-    return tag("div", join(parts))
-
-
-def _counter(n: int, symbol: str, words: str) -> Markup:
-    return tag("div", tag("div", f"{n} ", theme.icon(symbol), cls="figure"), tag("div", words, cls="sm"), cls="card")
-
-
-def _flip_row(row: Flip) -> Markup:
-    return tag(
-        "tr",
-        tag("td", row.who, cls="b" if row.flips else None),
-        tag("td", row.ordered),
-        tag("td", row.checkpoint),
-        tag("td", theme.verdict_chip(row.before) if row.before in theme.VERDICTS else row.before),
-        tag("td", theme.verdict_chip(row.after) if row.after in theme.VERDICTS else row.after),
-        tag("td", theme.chip("flips", "blue", "swap_vert") if row.flips else "same"),
-    )
 
 
 def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:

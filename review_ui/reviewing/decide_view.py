@@ -9,11 +9,10 @@ import streamlit as st
 from review_ui import frame, theme
 from review_ui.autosave import Notebook, area, clock, settle
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import changes, fields, forms
+from review_ui.reviewing import changes, effect_view, fields, forms
 from review_ui.reviewing.change_card import (
     change_card,
     consequence_chips,
-    effect_of,
     finding_card,
     follows,
     last_round,
@@ -222,7 +221,7 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
     else:
         frame.show(change_card(at, change, view))
         if change.ref.unit.startswith(("checkpoints.", "examples/")):
-            effect_of(at, change, view)
+            effect_view.draw(at, change)
         if change.ref.unit.startswith("chart/") and (following := follows(at, change, view)):
             frame.show(following)
         frame.show(consequence_chips(at, change, view))

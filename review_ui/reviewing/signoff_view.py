@@ -11,6 +11,7 @@ from review_ui import frame, theme
 from review_ui.autosave import area, settle
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
+from review_ui.reviewing import applying_view
 from review_ui.reviewing.decide_view import next_words
 from review_ui.reviewing.findings_view import finding_chips
 from review_ui.reviewing.sitting import Sitting, minted, used
@@ -99,22 +100,24 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
     state = at.state
     open_keys = {one.key for one in needed if not one.met}
     frame.show(theme.section("Next"))
-    drawn = False
-    if may(at, "open_round") and not state.round_is_open and state.reviewers and not state.live_changes:
+    busy = drawn = applying_view.draw(at, lambda what: may(at, "apply" if what == "apply" else "run_gate"))
+    if not busy and may(at, "open_round") and not state.round_is_open and state.reviewers and not state.live_changes:
         drawn = True
         name = f"round-{at.at.task_id}-{state.round + 1}"
         if st.button(f"Open round {state.round + 1}", icon=":material/flag:", key=f"round-{minted(name)}"):
             act(at, name, lambda id: at.desk.open_round(at.at.task_id, review_id=id), "The round is open.")
     accepted = [one for one in state.changes.values() if one.status == "accepted"]
-    if accepted and may(at, "apply"):
+    if accepted and may(at, "apply") and not busy:
         drawn = True
-        apply(at, len(accepted), ready="decided" not in open_keys and "split" not in open_keys)
-    if may(at, "run_gate") and state.round and not state.round_is_open:
+        n = len(accepted)
+        ready = "decided" not in open_keys and "split" not in open_keys
+        applying_view.button(
+            at, "apply", f"Apply {n} accepted change{'s' if n != 1 else ''}", icon="commit", primary=True,
+            why="" if ready else "Every change has to be decided first.",
+        )  # fmt: skip
+    if may(at, "run_gate") and state.round and not state.round_is_open and not busy:
         drawn = True
-        name = f"gate-{at.at.task_id}-{at.at.head}"
-        if st.button("Run the gate", icon=":material/checklist:", key=f"gate-{minted(name)}"):
-            with st.spinner("Every check over the task as it stands, without a model …"):
-                act(at, name, lambda id: at.desk.gate(at.at.task_id, review_id=id), "The gate has run.")
+        applying_view.button(at, "gate", "Run the gate", icon="checklist")
     for veto in state.vetoes:
         if not veto.change and veto.owner == at.me and not (at.blind and at.asked):
             drawn = True
@@ -127,16 +130,6 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
         release(at)
     if not drawn:
         frame.show(tag("p", next_words(at), cls="sm mute"))
-
-
-def apply(at: Sitting, n: int, *, ready: bool) -> None:
-    """All accepted changes in one commit, or nothing."""
-    name = f"apply-{at.at.task_id}-{at.at.head}"
-    words = f"Apply {n} accepted change{'s' if n != 1 else ''}"
-    if st.button(words, icon=":material/commit:", type="primary", key=f"apply-{minted(name)}", disabled=not ready,
-                 help=None if ready else "Every change has to be decided first."):  # fmt: skip
-        with st.spinner("Composing, then the gate over the result; all of it is applied, or nothing …"):
-            act(at, name, lambda id: at.desk.apply(at.at.task_id, review_id=id), "The changes are the task now.")
 
 
 def lift_task_veto(at: Sitting, reason: str) -> None:

@@ -1,0 +1,113 @@
+"""Applying the accepted changes, and the gate: each takes seconds to minutes, so each is a job of its own.
+
+It outlives the page, a reload and the server; whoever opens Sign-off sees how far it is, and how it ended. Whether it
+was done is what the task's events say, never what the job says of itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import streamlit as st
+
+from authoring.vouching import VARIABLE, Errand, vouch
+from review_ui import following, frame, theme
+from review_ui.autosave import clock
+from review_ui.markup import Markup, tag
+from review_ui.reviewing import changes
+from review_ui.reviewing.findings_view import titles
+from review_ui.reviewing.sitting import Sitting, minted, used
+from runtime import jobs
+from runtime.jobs import Status
+from tasks.review import events as ev
+
+DOING = {"apply": "Applying the accepted changes: check", "gate": "The gate: check"}
+NOTHING = {"apply": "Nothing was applied.", "gate": "The gate did not end; nothing was recorded."}
+#: How a message of ours names a change: its place, and how its id begins.
+_CHANGE = re.compile(r"(\S+) \[([0-9a-f]{12})\]")
+
+
+def about(at: Sitting) -> dict[str, str]:
+    """What a job of these works on."""
+    return {"standing": at.at.task_id}
+
+
+def button(at: Sitting, command: str, label: str, *, icon: str, primary: bool = False, why: str = "") -> None:
+    """The button that starts it; `why` it cannot be pressed. Its Review-Id is the job's id: two clicks are one job."""
+    name = f"{command}-{at.at.task_id}-{at.at.head}"
+    id = minted(name)
+    if st.button(
+        label, icon=f":material/{icon}:", type="primary" if primary else "secondary", key=f"{command}-{id}",
+        disabled=bool(why), help=why or None,
+    ):  # fmt: skip
+        jobs.start(
+            frame.workspace(),
+            ["authoring", command, at.at.task_id, "--as", at.me, "--review-id", id],
+            about={**about(at), "what": command}, person=at.me, key=id, environment=_voucher(at, command, id),
+        )  # fmt: skip
+        used(name)
+        st.rerun()
+
+
+def _voucher(at: Sitting, command: str, id: str) -> dict[str, str]:
+    """Who is verified on this page is verified for this one job; nobody else becomes so."""
+    if not at.who.verified:
+        return {}
+    return {VARIABLE: vouch(frame.workspace(), Errand(at.me, command, at.at.task_id, id, id))}
+
+
+def draw(at: Sitting, may_stop: Callable[[str], bool]) -> bool:
+    """The newest job on this task, running or ended; whether it runs now. `may_stop`: by its command."""
+    status = following.latest(about(at))
+    if status is None:
+        return False
+    what = status.job.about["what"]
+    if status.state == "running":
+        with st.container(border=True, key="job"):
+            frame.show(tag("p", f"Started {clock(status.job.started_at)} by {at.name(status.job.person)}. "
+                           "This page may be closed meanwhile.", cls="sm mute"))  # fmt: skip
+            following.watch(about(at), DOING[what], stop="Stop" if may_stop(what) else "")
+        return True
+    if not _overtaken(at, status):
+        frame.show(_end(at, what, status))
+    return False
+
+
+def _overtaken(at: Sitting, status: Status) -> bool:
+    """Whether something happened to the task since, so that how the job ended is history: see the audit trail."""
+    return any(one.at > status.job.started_at and one.submission != status.job.id for one in at.at.events)
+
+
+def _end(at: Sitting, what: str, status: Status) -> Markup:
+    made = [one for one in at.at.events if one.submission == status.job.id]
+    by = f"{at.name(status.job.person)}, {clock(status.job.started_at)}"
+    for one in made:
+        if isinstance(one, ev.Applied):
+            n = len(one.changes)
+            words = f"{n} change{'s' if n != 1 else ''} in one commit, and the gate passes on the result. By {by}."
+            return _card(theme.chip(f"Version {one.version} is applied", "green", "check_circle"), words)
+    for one in made:
+        if isinstance(one, ev.GateRan):
+            chip = (
+                theme.chip("The gate passes", "green", "check_circle")
+                if one.passed
+                else theme.chip("The gate fails", "red", "cancel")
+            )
+            return _card(chip, f"{'; '.join(one.failures)} By {by}." if one.failures else f"By {by}.")
+    said = {
+        "stopped": "It was stopped.",
+        "lost": "Its process is gone, with the machine perhaps. Start it again.",
+        "ended": "It had been done before.",
+    }
+    return frame.notice(NOTHING[what], f"{said.get(status.state) or in_words(at, status.message)} Started by {by}.")
+
+
+def _card(chip: Markup, words: str) -> Markup:
+    return tag("div", chip, tag("p", words, cls="sm"), cls="card", role="status")
+
+
+def in_words(at: Sitting, message: str) -> str:
+    """A message with the places that it names in our words, instead of files and ids."""
+    cps = titles(at.task)
+    return _CHANGE.sub(lambda found: f"“{changes.place_words(found[1], cps)[0]}”", message)

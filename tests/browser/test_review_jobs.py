@@ -1,0 +1,157 @@
+"""Applying and the gate as jobs on Sign-off, in a real Chromium: told while they run, through a reload, a closed page
+and a restart of the server; once however often pressed; stopped without half a commit."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from runtime import jobs
+from tasks.package import SUITE
+from tasks.workspace import Workspace
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif("nephrology-finerenone-011" not in SUITE.list(), reason="the bundled task is not there"),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+TASK = "nephrology-finerenone-011"
+WAIT = 90_000
+
+
+def accepted(reviews: ModuleType, folder: Path, edit: dict[str, Any]) -> Workspace:
+    """One accepted change of the bundled task waits to be applied; its gate takes seconds."""
+    made: Workspace = reviews.opened(Workspace(folder), TASK)
+    reviews.judged(made, TASK)
+    (ref,) = reviews.proposed(made, TASK, ({"edit": edit, "rationale": "It is asked today."},)).changes
+    for who in (reviews.ONE, reviews.TWO):
+        decision = {"change": ref.change, "base": ref.base, "result": ref.result, "decision": "approve"}
+        reviews.desk(made, who).decide(TASK, [decision])
+    return made
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, reviews: ModuleType) -> Workspace:
+    first = SUITE.load(TASK).instruction.split("\n")[0]
+    edit = {"kind": "text", "path": "instruction.md", "find": first, "replace": f"{first} (today)"}
+    return accepted(reviews, tmp_path / "workspace", edit)
+
+
+@pytest.fixture
+def app(serve: Callable[..., Any], workspace: Workspace, playwright: object) -> Iterator[str]:
+    with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
+        yield url
+
+
+def at(who: str) -> str:
+    return f"/signoff?id={TASK}&as={who}"
+
+
+def twice(page: Page, name: str) -> None:
+    """Two clicks on the same place, 450 ms apart."""
+    button = page.get_by_role("button", name=name)
+    expect(button).to_be_enabled(timeout=WAIT)
+    box = button.bounding_box()
+    assert box
+    for _ in range(2):
+        page.mouse.click(box["x"] + 30, box["y"] + 10)
+        page.wait_for_timeout(450)
+
+
+def applied(workspace: Workspace, reviews: ModuleType) -> list[str]:
+    """The submissions that applied something."""
+    desk = reviews.desk(workspace, reviews.LEAD)
+    with desk.store.at() as view:
+        return [one.submission for one in desk.snapshot(view, TASK).events if one.type == "applied"]
+
+
+def test_two_clicks_apply_once_and_everybody_sees_how_far_it_is_and_how_it_ended(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    lead, other = look(app), look(app)
+    other.open(at(reviews.TWO))
+    lead.open(at(reviews.LEAD))
+    twice(lead.page, "Apply 1 accepted change")
+    told = lead.page.get_by_text("Applying the accepted changes: check")
+    expect(told).to_be_visible(timeout=WAIT)
+    expect(lead.page.get_by_role("button", name="Apply 1 accepted change")).to_have_count(0)
+    lead.page.reload()
+    expect(lead.page.get_by_text(re.compile(r"check, \d+ of \d+ …"))).to_be_visible(timeout=WAIT)
+    # Another person's page, and one that may not stop it.
+    other.open(at(reviews.TWO))
+    expect(other.page.get_by_text("Applying the accepted changes: check")).to_be_visible(timeout=WAIT)
+    assert other.page.get_by_role("button", name="Stop").count() == 0
+    for seen in (lead, other):
+        expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+    assert len(jobs.jobs(workspace)) == 1
+    assert applied(workspace, reviews) == [jobs.jobs(workspace)[0].id]
+    lead.page.reload()
+    expect(lead.page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+    assert [error for error in lead.errors if "404" not in error] == []
+
+
+def test_it_goes_on_while_the_page_is_closed_and_the_server_starts_again(
+    serve: Callable[..., Any], workspace: Workspace, look: Callable[..., Any], reviews: ModuleType, playwright: object
+) -> None:
+    environment = {"WORKBENCH_WORKSPACE": str(workspace.path)}
+    with serve(ROOT / "app.py", environment) as url:
+        seen = look(url)
+        seen.open(at(reviews.LEAD))
+        seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
+        expect(seen.page.get_by_text("Applying the accepted changes: check")).to_be_visible(timeout=WAIT)
+        port = urllib.parse.urlsplit(url).port
+        seen.page.close()
+    (job,) = jobs.jobs(workspace)
+    assert jobs.status(workspace, job).state == "running", "the server is gone, the job is not"
+    with serve(ROOT / "app.py", environment, port) as url:
+        seen = look(url)
+        seen.open(at(reviews.LEAD))
+        expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+    assert applied(workspace, reviews) == [job.id]
+
+
+def test_a_stop_leaves_nothing_applied_and_it_can_be_pressed_anew(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    store = reviews.desk(workspace, reviews.LEAD).store
+    head = store.head()
+    seen = look(app)
+    seen.open(at(reviews.LEAD))
+    seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
+    seen.page.get_by_role("button", name="Stop").click(delay=60, timeout=WAIT)
+    expect(seen.page.get_by_text("It was stopped.")).to_be_visible(timeout=WAIT)
+    assert (store.head(), applied(workspace, reviews)) == (head, [])
+    seen.page.get_by_role("button", name="Run the gate").click(delay=60)
+    expect(seen.page.get_by_text("The gate passes").first).to_be_visible(timeout=WAIT)
+    expect(seen.page.get_by_text("It was stopped.")).to_have_count(0)
+    seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
+    expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+    assert len(applied(workspace, reviews)) == 1
+
+
+def test_what_it_fails_on_is_said_in_our_words(
+    serve: Callable[..., Any], tmp_path: Path, look: Callable[..., Any], reviews: ModuleType, playwright: object
+) -> None:
+    order = next(one for one in SUITE.load(TASK).checkpoints if one.id == "cp6").order
+    assert order is not None
+    declared = order.model_dump(exclude_none=True, exclude_defaults=True)
+    wrong = {**declared, "accept": [{**declared["accept"][0], "dose": "40 mg"}]}
+    edit = {"kind": "checkpoint", "checkpoint": "cp6", "set": {"order": wrong}, "was": {"order": declared}}
+    workspace = accepted(reviews, tmp_path / "workspace", edit)
+    with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
+        seen = look(url)
+        seen.open(at(reviews.LEAD))
+        seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
+        expect(seen.page.get_by_text("Nothing was applied.")).to_be_visible(timeout=WAIT)
+        said = seen.page.get_by_text("the gate fails on the result")
+        expect(said).to_contain_text("Due to: “Checkpoint 6: Finerenone started at 10 mg once daily”")
+        assert applied(workspace, reviews) == []
