@@ -30,6 +30,7 @@ bench: $(STAMP)
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak $(ARGS)
+	$(BIN)/python -m benchmarks.review_pages --commits 20000
 
 lock:
 	$(BIN)/python -m pip install --quiet uv
