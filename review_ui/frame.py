@@ -14,7 +14,7 @@ import streamlit as st
 from review_ui import failure, identity, runs, theme
 from review_ui.kept import settle
 from review_ui.markup import Markup, join, tag
-from tasks.errors import UsageError, WorkbenchError
+from tasks.errors import NotAllowed, UsageError, WorkbenchError
 from tasks.package import SUITE, FolderSource
 from tasks.review.permissions import Action, allowed
 from tasks.stored import Batch
@@ -117,13 +117,16 @@ def _guarded(draw: Callable[[], None]) -> None:
     try:
         draw()
     except UsageError as error:
-        show(notice("This is not here.", str(error)))
+        show(stopped("This is not here.", str(error)))
+        st.page_link(path("home.py"), label="Back to Home", icon=":material/arrow_back:")
+    except NotAllowed as error:
+        show(stopped("This is not for you to see or do.", str(error)))
         st.page_link(path("home.py"), label="Back to Home", icon=":material/arrow_back:")
     except WorkbenchError as error:
-        show(notice(f"This page stopped. Error {failure.record(error)}.", str(error)))
+        show(stopped(f"This page stopped. Error {failure.record(error)}.", str(error)))
     except Exception as error:  # noqa: BLE001 (the last line before a reader: an id, never the message)
         show(
-            notice(
+            stopped(
                 f"This page stopped. Error {failure.record(error)}.",
                 "Nothing that was saved is lost. Reload the page; if it stops again, give this number to whoever looks "
                 "after the workbench: the log has the details under it.",
@@ -154,6 +157,11 @@ def show(markup: Markup) -> None:
 def notice(title: str, words: str) -> Markup:
     """Something the reader has to know, in a box."""
     return tag("div", tag("p", title, cls="h3"), tag("p", words), cls="card", role="alert")
+
+
+def stopped(title: str, words: str) -> Markup:
+    """What stands where a page, or a part of one, could not be drawn."""
+    return tag("div", tag("h1", title, cls="h3"), tag("p", words), cls="card", role="alert")
 
 
 def header(title: str, facts: Markup, right: Markup | None = None, crumb: Markup | None = None) -> None:

@@ -48,15 +48,29 @@ def packages() -> ModuleType:
     return module
 
 
-@pytest.fixture(scope="session")
-def reviews() -> ModuleType:
-    """tests/browser/reviews.py: workspaces with tasks under review."""
-    spec = importlib.util.spec_from_file_location("reviews", Path(__file__).with_name("reviews.py"))
+def _beside(name: str) -> ModuleType:
+    """A module that stands beside this file."""
+    if f"browser_{name}" in sys.modules:
+        return sys.modules[f"browser_{name}"]
+    spec = importlib.util.spec_from_file_location(f"browser_{name}", Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[f"browser_{name}"] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def load() -> Callable[[str], ModuleType]:
+    """Modules that stand beside this file, by name."""
+    return _beside
+
+
+@pytest.fixture(scope="session")
+def reviews() -> ModuleType:
+    """tests/browser/reviews.py: workspaces with tasks under review."""
+    return _beside("reviews")
 
 
 @pytest.fixture(scope="session")
