@@ -39,16 +39,19 @@ def capability_words(checkpoint: Checkpoint) -> str:
     return f"{words} ({KINDS[checkpoint.kind]})" if checkpoint.kind else words
 
 
-def card(number: int, checkpoint: Checkpoint, words: PlainWords, links: Sequence[Markup]) -> Markup:
-    """One checkpoint. `links`: for each entry of rests_on, in order, the link to its place."""
+def card(
+    number: int, checkpoint: Checkpoint, words: PlainWords, links: Sequence[Markup], *, headed: bool = True
+) -> Markup:
+    """One checkpoint. `links`: for each entry of rests_on, in order, the link to its place. `headed`: with title."""
+    head = tag(
+        "div",
+        tag("div", tag("span", f"{number} ", cls="no"), tag("span", checkpoint.title, cls="h3")),
+        theme.chip(checkpoint.criticality.capitalize(), CRITICALITY[checkpoint.criticality]),
+        cls="cp-head",
+    )
     return tag(
         "article",
-        tag(
-            "div",
-            tag("div", tag("span", f"{number} ", cls="no"), tag("span", checkpoint.title, cls="h3")),
-            theme.chip(checkpoint.criticality.capitalize(), CRITICALITY[checkpoint.criticality]),
-            cls="cp-head",
-        ),
+        head if headed else None,
         tag("div", f"{capability_words(checkpoint)} · {GRADERS[checkpoint.grader]}", cls="sm mute"),
         _line("check", "ok", "Passes with any one of" if words.any_of else "Passes with", words.passes),
         _line("add", "ok", "and also", words.also),

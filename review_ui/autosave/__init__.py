@@ -1,13 +1,24 @@
-"""The text area that keeps what is typed: on the server half a second after the last key, on blur, and on leaving.
+"""Input that loses nothing: the text area that is kept while one types, and the sheet in which one chooses.
 
 A draft is keyed by person, task, round and item (tasks.statedb), so that it survives another page, a reload, a lost
-connection and a restart of the server. Two windows of one person never overwrite each other unasked.
+connection and a restart of the server. Two windows of one person never overwrite each other's words unasked.
+
+What Streamlit 1.67 does to a click, read in its source and measured: a newer message of the browser ends the run that
+is going on at its next `st.` call and at its next look into `st.session_state`, in callbacks too, whatever
+`runner.fastReruns` says. A callback that is cut off is not called again, and `if st.button(…):` further down the page
+is never reached. Therefore
+
+* a choice or a text is sent again, with everything else that is not confirmed, until the server has confirmed it;
+* what a callback does is done without `st.`: it reads `Memory` (one look that gives way to nothing) and the drafts;
+* every button that changes something acts in its callback (`memory()` and `Memory.say` are made for it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,49 +29,146 @@ from review_ui import failure
 from tasks.errors import WorkbenchError
 from tasks.statedb import Draft, StateDb
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
+#: Characters of one text. What is longer stays in the field, which says by how much.
 LIMIT = 100_000
+#: Characters of one line.
+LINE = 4_000
 
 
 @dataclass(frozen=True)
 class Notebook:
     """Where one person's drafts on one task in one round are kept. `open_data`: whether the browser's own storage may
-    hold what the server has not confirmed yet."""
+    hold what the server has not confirmed yet.
+
+    It reads the drafts once and knows what it changed itself: one is made for each run of a page. `again` gives one
+    that reads anew, for a callback that was bound when the page was drawn.
+    """
 
     db: StateDb
     person: str
     task: str
     round: int
     open_data: bool = True
+    _read: dict[str, dict[str, Draft]] = field(default_factory=dict, compare=False, repr=False)
 
     def all(self) -> dict[str, Draft]:
         """{item: draft}."""
-        return self.db.drafts(self.person, self.task, self.round)
+        if "all" not in self._read:
+            self._read["all"] = self.db.drafts(self.person, self.task, self.round)
+        return dict(self._read["all"])
+
+    def values(self) -> dict[str, str]:
+        """{item: what it holds}."""
+        return {item: draft.value for item, draft in self.all().items()}
+
+    def again(self) -> Notebook:
+        """The same, reading the drafts anew."""
+        return Notebook(self.db, self.person, self.task, self.round, self.open_data)
 
     def save(self, item: str, value: str) -> Draft:
         """Keep a value; what a click chose is kept like what was typed. Counts as a sign of life."""
         saved = self.db.save_draft(self.person, self.task, self.round, item, value)
+        if "all" in self._read:
+            self._read["all"][item] = saved
         self.db.active(self.person, self.task, self.round)
         return saved
 
     def drop(self, *items: str) -> None:
         """Forget these items; everything without items."""
         self.db.drop_drafts(self.person, self.task, self.round, items or None)
+        self._read.clear()
 
     def key(self, item: str) -> str:
         """The widget key of an item: by what it is about, never by its place in a list."""
         return f"draft-{self.person}-{self.task}-{self.round}-{item}"
 
 
-@st.cache_resource(show_spinner=False)
-def _component() -> Callable[..., Any]:
-    return st.components.v2.component(
-        "workbench_autosave",
-        html='<div class="wb-field"></div>',
-        css=(_FOLDER / "autosave.css").read_text("utf-8"),
-        js=(_FOLDER / "autosave.js").read_text("utf-8"),
-        isolate_styles=False,
-    )
+# ---- what a session knows -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Mark:
+    """How far the messages of one widget have been answered."""
+
+    seq: int = 0
+    revision: int | None = None
+    conflict: bool = False
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What an item of a sheet may hold. `values`: None = any line of text; `several`: lines, each one of them."""
+
+    values: frozenset[str] | None
+    several: bool = False
+    start: str = ""
+
+    def holds(self, value: str) -> bool:
+        if self.values is None:
+            return len(value) <= LINE
+        return all(one in self.values for one in (value.split("\n") if self.several and value else [value]))
+
+
+@dataclass
+class Memory:
+    """What one session of a browser knows: an object of our own in `st.session_state`, so that a callback can read and
+    change it without giving way to a newer click."""
+
+    #: Names this session to the browser: what was chosen before a restart of the server carries another name.
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    marks: dict[str, Mark] = field(default_factory=dict)
+    #: widget key -> the text's item; widget key of a sheet -> what may be chosen in it. As they were last drawn.
+    texts: dict[str, str] = field(default_factory=dict)
+    sheets: dict[str, Mapping[str, Allowed]] = field(default_factory=dict)
+    areas: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    #: (item, value) of choices that were kept since the page last asked, oldest first
+    changed: list[tuple[str, str]] = field(default_factory=list)
+    #: where -> what the last action there has to say on the page: (title, words)
+    said: dict[str, tuple[str, str]] = field(default_factory=dict)
+    #: where the page leads to next, counted so that each place is led to once; the view that has to be shown for it
+    leads: int = 0
+    lead: str = ""
+    view: str = ""
+    #: findings that were left unfinished knowingly
+    left: set[str] = field(default_factory=set)
+
+    def mark(self, key: str) -> Mark:
+        return self.marks.setdefault(key, Mark())
+
+    def go(self, place: str, view: str = "") -> None:
+        """Lead to a place (the item of a row or of a text area) at the next drawing."""
+        self.view = view
+        self.leads = max(self.leads + 1, int(time.time() * 1000))
+        self.lead = place
+
+    def say(self, book: Notebook, title: str, words: str) -> None:
+        """Have something said on the pages of this person and task until the next action there."""
+        self.said[book.key("")] = (title, words)
+
+    def hush(self, book: Notebook) -> None:
+        self.said.pop(book.key(""), None)
+
+
+def memory() -> Memory:
+    """This session's. For the drawing of a page."""
+    found = st.session_state.get("autosave-memory")
+    if not isinstance(found, Memory):
+        found = st.session_state["autosave-memory"] = Memory()
+    return found
+
+
+def held() -> tuple[Memory, Mapping[str, Any]]:
+    """(memory, all that widgets hold) at once and without giving way to a newer click. For callbacks."""
+    state = st.session_state.to_dict()
+    found = state.get("autosave-memory")
+    return (found if isinstance(found, Memory) else Memory()), state
+
+
+def _well_formed(text: str) -> str:
+    """Half of a pair of surrogates, which no file and no database takes, becomes a replacement character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def clock(at: datetime) -> str:
@@ -68,37 +176,139 @@ def clock(at: datetime) -> str:
     return f"{at.astimezone():%H:%M}"
 
 
+def settle_all(book: Notebook) -> None:
+    """Keep everything that the browser has sent and that is not kept yet: before a page reads its drafts, and before
+    an action acts on them."""
+    found, state = held()
+    prefix = book.key("")
+    for key, item in found.texts.items():
+        if key.startswith(prefix):
+            settle_text(book, item, key, found, getattr(state.get(key), "draft", None))
+    for key in found.sheets:
+        if key.startswith(prefix):
+            settle_sheet(book, key, found, state)
+
+
+# ---- the text area --------------------------------------------------------------------------------------------------
+
+
 def settle(book: Notebook, item: str) -> None:
-    """Save what the browser has sent for this item, if that has not been done. An action calls it first, so that a
-    click right after typing acts on all of the text."""
+    """Save what the browser has sent for this text, if that has not been done. An action calls it (or settle_all)
+    first, so that a click right after typing acts on all of the text."""
+    found, state = held()
     key = book.key(item)
-    state = st.session_state.get(key)
-    message = getattr(state, "draft", None) if state is not None else None
+    settle_text(book, item, key, found, getattr(state.get(key), "draft", None))
+
+
+def settle_text(book: Notebook, item: str, key: str, found: Memory, message: object) -> None:
+    """Save a message of a text area, if that has not been done. `key`: of the widget that it came from."""
     if not isinstance(message, dict):
         return
     try:
-        text, seq, base = str(message["text"])[:LIMIT], int(message["seq"]), int(message["base"])
+        text, seq, base = _well_formed(str(message["text"])), int(message["seq"]), int(message["base"])
     except (KeyError, TypeError, ValueError):
         return
-    marks = st.session_state.setdefault("autosave-marks", {})
-    mark = marks.setdefault(key, {"seq": 0, "revision": None, "conflict": False, "failed": False})
-    if seq <= mark["seq"] and not mark["failed"]:
+    mark = found.mark(f"{key} {item}")
+    if len(text) > LIMIT or (seq <= mark.seq and not mark.failed):
         return
     present = book.all().get(item)
     revision = present.revision if present else 0
-    mark["failed"] = mark["conflict"] = False
+    mark.failed = mark.conflict = False
     if (present.value if present else "") == text:
-        mark["seq"] = seq
-    elif message.get("force") or revision in (base, mark["revision"]):
+        mark.seq = seq
+    elif message.get("force") or revision in (base, mark.revision):
         try:
-            mark["revision"] = book.save(item, text).revision
-            mark["seq"] = seq
+            mark.revision = book.save(item, text).revision
+            mark.seq = seq
         except WorkbenchError as error:
             # The field goes on saying "Not saved" and tries again.
             failure.record(error)
-            mark["failed"] = True
+            mark.failed = True
     else:
-        mark["seq"], mark["conflict"] = seq, True
+        mark.seq, mark.conflict = seq, True
+
+
+def settle_sheet(book: Notebook, key: str, found: Memory, state: Mapping[str, Any]) -> None:
+    """Save what a sheet has sent, choices and texts, if that has not been done."""
+    drafts = getattr(state.get(key), "drafts", None)
+    for item, draft in drafts.items() if isinstance(drafts, dict) else ():
+        if item in found.areas.get(key, ()):
+            settle_text(book, item, key, found, draft)
+    message = getattr(state.get(key), "chosen", None)
+    if not isinstance(message, dict):
+        return
+    allowed = found.sheets.get(key, {})
+    mark = found.mark(key)
+    try:
+        seq, entries = int(message["seq"]), dict(message["entries"])
+        if seq <= mark.seq:
+            return
+        for item, entry in entries.items():
+            value, was = _well_formed(str(entry["value"])), str(entry["was"])
+            if item not in allowed or not allowed[item].holds(value):
+                continue
+            present = book.all().get(item)
+            now = present.value if present else allowed[item].start
+            # Chosen before a restart, or before the page was loaded anew: what was chosen since elsewhere stands.
+            old = entry.get("old") or message.get("session") != found.token
+            if now == value or (old and now != was):
+                continue
+            book.save(item, value)
+            found.changed = [*found.changed[-99:], (item, value)]
+        mark.seq = seq
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return
+    except WorkbenchError as error:
+        # The sheet goes on sending it.
+        failure.record(error)
+
+
+@dataclass(frozen=True)
+class Area:
+    """A text area: `quiet` = the label is for screen readers only; `start` = the text where there is no draft yet."""
+
+    item: str
+    label: str
+    rows: int = 2
+    placeholder: str = ""
+    quiet: bool = False
+    required: bool = False
+    start: str = ""
+
+
+def area_data(book: Notebook, one: Area, key: str) -> dict[str, Any]:
+    present = book.all().get(one.item)
+    mark = memory().mark(f"{key} {one.item}")
+    return {
+        "identity": f"{book.person}/{book.task}/{book.round}/{one.item}",
+        "label": one.label,
+        "text": present.value if present else one.start,
+        "revision": present.revision if present else 0,
+        "saved": clock(present.saved_at) if present else "",
+        "seq": mark.seq,
+        "conflict": mark.conflict,
+        "rows": one.rows,
+        "placeholder": one.placeholder,
+        "quiet": one.quiet,
+        "required": one.required,
+        "limit": LIMIT,
+        "keep": book.open_data,
+    }
+
+
+@st.cache_resource(show_spinner=False)
+def _component() -> Callable[..., Any]:
+    return st.components.v2.component(
+        "workbench_autosave",
+        html='<div class="wb-field"></div>',
+        css=(FOLDER / "autosave.css").read_text("utf-8"),
+        js=script("autosave.js"),
+        isolate_styles=False,
+    )
+
+
+def script(name: str) -> str:
+    return (FOLDER / "field.js").read_text("utf-8") + (FOLDER / name).read_text("utf-8")
 
 
 def area(
@@ -112,34 +322,21 @@ def area(
     required: bool = False,
     start: str = "",
 ) -> None:
-    """Draw the field. `quiet`: the label is for screen readers only. `start`: the text where there is no draft yet.
+    """Draw the field (see Area).
 
     What it holds is in `book.all()` afterwards. It is no fragment of its own on purpose: Streamlit sends the field's
     flush and the click that caused it as one batch, and a batch that names a fragment runs that one, not the click.
     """
     key = book.key(item)
-    settle(book, item)
-    present = book.all().get(item)
-    mark = st.session_state.setdefault("autosave-marks", {}).get(key, {"seq": 0, "conflict": False})
+    found = memory()
+    found.texts[key] = item
+    settle_text(book, item, key, found, getattr(st.session_state.get(key), "draft", None))
+    one = Area(item, label, rows, placeholder, quiet, required, start)
     _component()(
         key=key,
-        data={
-            "identity": f"{book.person}/{book.task}/{book.round}/{item}",
-            "label": label,
-            "text": present.value if present else start,
-            "revision": present.revision if present else 0,
-            "saved": clock(present.saved_at) if present else "",
-            "seq": mark["seq"],
-            "conflict": mark["conflict"],
-            "rows": rows,
-            "placeholder": placeholder,
-            "quiet": quiet,
-            "required": required,
-            "limit": LIMIT,
-            "keep": book.open_data,
-        },
+        data=area_data(book, one, key),
         default={"draft": None},
-        on_draft_change=_settled(book, item),
+        on_draft_change=lambda: settle(book.again(), item),
     )
 
 
@@ -148,17 +345,19 @@ def _selection() -> Callable[..., Any]:
     return st.components.v2.component(
         "workbench_selection",
         html='<div class="wb-quote"></div>',
-        css=(_FOLDER / "autosave.css").read_text("utf-8"),
-        js=(_FOLDER / "selection.js").read_text("utf-8"),
+        css=(FOLDER / "autosave.css").read_text("utf-8"),
+        js=(FOLDER / "selection.js").read_text("utf-8"),
         isolate_styles=False,
     )
 
 
-def selected(key: str, label: str) -> str:
-    """A button that takes the words which are selected on the page; those words once it is pressed, else ""."""
-    result = _selection()(key=key, data={"label": label}, on_quoted_change=lambda: None)
-    return str(getattr(result, "quoted", None) or "")
+def selected(key: str, label: str, act: Callable[[str], None]) -> None:
+    """A button that takes the words which are selected on the page: `act` is called with them once it is pressed."""
 
+    def quoted() -> None:
+        _, state = held()
+        words = getattr(state.get(key), "quoted", None)
+        if words:
+            act(_well_formed(str(words)))
 
-def _settled(book: Notebook, item: str) -> Callable[[], None]:
-    return lambda: settle(book, item)
+    _selection()(key=key, data={"label": label}, on_quoted_change=quoted)

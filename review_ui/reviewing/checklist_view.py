@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import streamlit as st
 
 from authoring.gate import GateResult, run_gate
 from graders.words import PlainWords, plain_words
 from review_ui import checkpoints, frame, prose, theme
-from review_ui.autosave import area, settle
+from review_ui.autosave import Area, area, held, memory, settle_all
+from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
 from review_ui.kept import kept
 from review_ui.markup import join, tag
 from review_ui.reviewing import fields, forms, solve_view
 from review_ui.reviewing.examples import Example, declaration_text, examples
-from review_ui.reviewing.findings_view import composer, composing
-from review_ui.reviewing.forms import ReviewForm
-from review_ui.reviewing.sitting import Sitting, minted, used
+from review_ui.reviewing.findings_view import composer, composing, started
+from review_ui.reviewing.forms import Missing, ReviewForm, fold
+from review_ui.reviewing.sitting import Sitting, minted
 from tasks.declarations import Checkpoint
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import Task
@@ -30,30 +33,39 @@ def _examples(task_id: str, package: str, _task: Task) -> dict[str, tuple[Exampl
     return {checkpoint.id: examples(_task, checkpoint) for checkpoint in _task.checkpoints}
 
 
-@kept(32)
-def _words(task_id: str, package: str, _task: Task) -> dict[str, PlainWords]:
+@kept(500)
+def _words(task_id: str, package: str, checkpoint: str, _task: Task) -> PlainWords:
     authority = _task.meta.context.authority if _task.meta.context else None
-    return {
-        one.id: plain_words(one, authority=authority, code=_task.code, records=_task.chart) for one in _task.checkpoints
-    }
+    one = next(one for one in _task.checkpoints if one.id == checkpoint)
+    return plain_words(one, authority=authority, code=_task.code, records=_task.chart)
 
 
-def form_of(at: Sitting) -> tuple[ReviewForm, dict[str, tuple[Example, ...]]]:
-    """The form with its drafts, and the example orders."""
-    ex = _examples(at.at.task_id, at.at.package, at.task)
-    drafts = {item: draft.value for item, draft in at.book.all().items()}
+def examples_of(at: Sitting) -> dict[str, tuple[Example, ...]]:
+    """checkpoint id -> its example orders, judged once for as long as the package stays the same."""
+    return _examples(at.at.task_id, at.at.package, at.task)
+
+
+def form_of(at: Sitting, ex: dict[str, tuple[Example, ...]], drafts: dict[str, str]) -> ReviewForm:
+    """The form with these drafts."""
     ids = tuple(one.id for one in at.task.checkpoints)
-    return ReviewForm(checklist(), ids, {id: tuple(one.key for one in found) for id, found in ex.items()}, drafts), ex
+    return ReviewForm(checklist(), ids, {id: tuple(one.key for one in found) for id, found in ex.items()}, drafts)
 
 
 def draw(at: Sitting) -> None:
     """Draw the step."""
+    found, ex = memory(), examples_of(at)
+    if said := found.said.get(at.book.key("")):
+        frame.show(frame.notice(*said))
     plan_line(at)
+    if found.view:
+        st.session_state["door"] = found.view
+        found.view = ""
     chosen = st.segmented_control(
         "What to show", [CHECKLIST, CHART, PLANS, GATE], default=CHECKLIST, required=True, key="door",
         bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
-    form, ex = form_of(at)
+    _judged_wrong(at, ex)
+    form = form_of(at, ex, at.book.values())
     left, right = st.columns([1.9, 1], gap="medium")
     with left:
         if chosen == CHART:
@@ -67,10 +79,9 @@ def draw(at: Sitting) -> None:
                 frame.show(tag("div", prose.formatted(at.task.instruction), cls="question"))
             dimensions(at, form)
             rate_checkpoints(at, form, ex)
-            overall(at, form)
     with right, st.container(border=True, key="finding"):
         composer(at)
-    bar(at)
+    bar(at, ex)
 
 
 def plan_line(at: Sitting) -> None:
@@ -86,179 +97,152 @@ def plan_line(at: Sitting) -> None:
         added = [one for one in at.mine if isinstance(one, PlanAmended)]
         for one in added:
             frame.show(tag("p", tag("span", f"Correction, {one.at.astimezone():%H:%M}: ", cls="b"), one.text))
-        area(at.book, f"amend.{len(added)}", "Add a correction; both stay visible", rows=1)
-        name = f"amend-{at.at.task_id}-{at.state.round}-{len(added)}"
-        if st.button("Add correction", key=f"amend-{minted(name)}"):
-            settle(at.book, f"amend.{len(added)}")
-            draft = at.book.all().get(f"amend.{len(added)}")
-            if draft and draft.value.strip():
-                at.desk.amend_plan(at.at.task_id, draft.value, review_id=minted(name))
-                used(name)
-                st.rerun()
+        item = f"amend.{len(added)}"
+        area(at.book, item, "Add a correction; both stay visible", rows=1)
+        id = minted(f"amend-{at.at.task_id}-{at.state.round}-{len(added)}")
+        st.button("Add correction", key=f"amend-{id}", on_click=_amend, args=(at, item, id))
     frame.show(tag("p", line[:220], cls="sm mute one-line"))
+
+
+def _amend(at: Sitting, item: str, id: str) -> None:
+    book, (found, _) = at.book.again(), held()
+    settle_all(book)
+    found.hush(book)
+    words = book.values().get(item, "").strip()
+    if not words:
+        return
+    try:
+        at.desk.amend_plan(at.at.task_id, words, review_id=id)
+    except WorkbenchError as error:
+        found.say(book, "The correction is not added. What you wrote is kept.", str(error))
 
 
 # ---- dimensions -----------------------------------------------------------------------------------------------------
 
 
 def dimensions(at: Sitting, form: ReviewForm) -> None:
-    """Five cards, verdict at the right edge; one is open."""
+    """Five cards, verdict at the right edge."""
     judged = sum(bool(form.verdict(one.id)) for one in form.checklist.dimensions)
     total = len(form.checklist.dimensions)
     frame.show(theme.section("Checklist", f"{judged} of {total} dimensions judged", anchor="checklist"))
-    first_open = next((one.id for one in form.checklist.dimensions if not form.verdict(one.id)), "")
-    chosen = st.session_state.get("open-dimension", first_open)
-    for one in form.checklist.dimensions:
-        dimension(at, form, one, opened=one.id == chosen)
+    each = form.checklist.dimensions
+    sheet(at.book, "dimensions", [row for one in each for row in dimension(one, first=one is each[0])])
 
 
-def _toggle(key: str, value: str, opened: bool) -> None:
-    st.session_state[key] = "" if opened else value
-
-
-def dimension(at: Sitting, form: ReviewForm, one: Dimension, *, opened: bool) -> None:
-    """One card."""
-    state = "dimon" if opened else "dim"
-    with st.container(border=True, key=f"{state}-{one.id}"):
-        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-            with st.container(horizontal=True, width="content", vertical_alignment="center"):
-                st.button(
-                    f"{one.title}", icon=":material/expand_less:" if opened else ":material/expand_more:",
-                    key=f"opendim-{one.id}", type="tertiary", on_click=_toggle,
-                    args=("open-dimension", one.id, opened), help=one.asks,
-                )  # fmt: skip
-                frame.show(tag("span", f"{form.answered(one)} of {len(one.questions)} answered", cls="sm mute nowrap"))
-            with st.container(width="content"):
-                fields.choice(at.book, f"verdict.{one.id}", f"Verdict: {one.title}", forms.VERDICTS, form.drafts)
-        if form.verdict(one.id) == "cannot judge":
-            reasons = {why: why.capitalize() for why in forms.WHY_NOT}
-            fields.pick(at.book, f"why_not.{one.id}", "Why it cannot be judged", reasons, form.drafts)
-        if not opened:
-            return
-        frame.show(tag("p", one.asks, cls="sm mute"))
-        for question in one.questions:
-            with st.container(
-                horizontal=True, horizontal_alignment="distribute", vertical_alignment="center",
-                key=f"row-q-{one.id}-{question.id}",
-            ):  # fmt: skip
-                frame.show(tag("span", question.text))
-                with st.container(width="content"):
-                    item = f"q.{one.id}.{question.id}"
-                    fields.choice(at.book, item, question.text, forms.ANSWERS, form.drafts)
-        area(at.book, f"comment.{one.id}", f"Comment on {one.title.lower()}", rows=1, placeholder="Optional")
+def dimension(one: Dimension, *, first: bool) -> Iterator[Row]:
+    """One card: the verdict; unfolded, the sub-questions and a comment. They are sent with it, so that unfolding waits
+    for nothing and moves nothing under the pointer later."""
+    card = f"dimension.{one.id}"
+    opened = (fold(card), ("open",))
+    verdict = f"verdict.{one.id}"
+    questions = {f"q.{one.id}.{question.id}": question.text for question in one.questions}
+    yield Row(
+        verdict,
+        f"Verdict: {one.title}",
+        fields.options(forms.VERDICTS),
+        label=(Piece("answered", "sm mute nowrap", tuple(questions)),),
+        fold=Fold(fold(card), one.title, one.title, one.asks, "open" if first else "shut"),
+        card=card,
+    )
+    why = "Why it cannot be judged"
+    reasons = fields.options({why: why.capitalize() for why in forms.WHY_NOT})
+    yield Row(f"why_not.{one.id}", why, reasons, label=(Piece(why, "b"),), when=(verdict, ("cannot judge",)), card=card)
+    yield Row(f"asks.{one.id}", "", kind="words", label=(Piece(one.asks, "sm mute"),), when=opened, card=card)
+    for item, asked in questions.items():
+        answers = fields.options(forms.ANSWERS)
+        yield Row(item, asked, answers, label=(Piece(asked),), when=opened, clear=True, card=card)
+    comment = Area(f"comment.{one.id}", f"Comment on {one.title.lower()}", 1, "Optional")
+    yield text(comment, when=opened, card=card)
 
 
 # ---- checkpoints ----------------------------------------------------------------------------------------------------
 
 
 def rate_checkpoints(at: Sitting, form: ReviewForm, ex: dict[str, tuple[Example, ...]]) -> None:
-    """One line each with the rating; the open one in plain words with its example orders."""
+    """One line each with the rating; an open one in plain words with its example orders; one's own certainty."""
     rated = sum(bool(form.rating(id)) for id in form.checkpoints)
     total = len(form.checkpoints)
     frame.show(theme.section("Checkpoints", f"{rated} of {total} rated · all {total} needed", anchor="checkpoints"))
-    words = _words(at.at.task_id, at.at.package, at.task)
-    chosen = st.session_state.get("open-checkpoint", "")
+    rows: list[Row] = []
     for number, checkpoint in enumerate(at.task.checkpoints, 1):
-        opened = checkpoint.id == chosen
-        with st.container(key=f"{'cpon' if opened else 'cp'}-{checkpoint.id}"):
-            with st.container(
-                horizontal=True, horizontal_alignment="distribute", vertical_alignment="center",
-                key=f"row-cp-{checkpoint.id}",
-            ):  # fmt: skip
-                said = f"{checkpoints.CAPABILITIES[checkpoint.capability]} · {checkpoint.criticality}"
-                left = len(form.examples.get(checkpoint.id, ())) - form.ticked(checkpoint.id)
-                more = f" · {left} orders to tick" if left else ""
-                with st.container(horizontal=True, wrap=False, vertical_alignment="center"):
-                    # Titles are data: the button carries the number, the title stands beside it as text.
-                    st.button(
-                        f"Checkpoint {number}", icon=":material/expand_less:" if opened else ":material/expand_more:",
-                        key=f"opencp-{checkpoint.id}", type="tertiary", on_click=_toggle,
-                        args=("open-checkpoint", checkpoint.id, opened),
-                    )  # fmt: skip
-                    frame.show(
-                        tag(
-                            "div",
-                            tag("span", checkpoint.title, cls="b"),
-                            tag("span", f" {said}{more}", cls="sm mute"),
-                        )
-                    )
-                with st.container(width="content"):
-                    fields.choice(
-                        at.book, f"rating.{checkpoint.id}", f"Rating of checkpoint {number}", forms.RATINGS,
-                        form.drafts,
-                    )  # fmt: skip
-            if form.rating(checkpoint.id) in ("wrong", "not gradable"):
-                area(at.book, f"why.{checkpoint.id}", f"Why checkpoint {number} is {form.rating(checkpoint.id)}",
-                     rows=1)  # fmt: skip
-            if opened:
-                open_checkpoint(at, form, number, checkpoint, words[checkpoint.id], ex[checkpoint.id])
+        left = len(form.examples.get(checkpoint.id, ())) - form.ticked(checkpoint.id)
+        rows += rating_rows(number, checkpoint, left)
+        if form.drafts.get(fold(f"checkpoint.{checkpoint.id}")) == "open":
+            rows += open_rows(at, number, checkpoint, ex[checkpoint.id])
+    asked = "How sure are you of this review?"
+    sure = Row("confidence", asked, fields.options(forms.CONFIDENCE), label=(Piece(asked, "b"),), card="overall")
+    sheet(at.book, "checkpoints", [*rows, sure])
 
 
-def open_checkpoint(
-    at: Sitting, form: ReviewForm, number: int, checkpoint: Checkpoint, words: PlainWords, orders: tuple[Example, ...]
-) -> None:
-    """Plain words, ten orders to tick, the declaration folded."""
-    frame.show(checkpoints.card(number, checkpoint, words, [tag("span", fact) for fact in words.rests_on]))
+def rating_rows(number: int, checkpoint: Checkpoint, left: int) -> Iterator[Row]:
+    """A checkpoint's line. `left`: example orders that nobody has looked at."""
+    card = f"checkpoint.{checkpoint.id}"
+    rating = f"rating.{checkpoint.id}"
+    yield Row(
+        rating,
+        f"Rating of checkpoint {number}",
+        fields.options(forms.RATINGS),
+        label=(
+            Piece(checkpoint.title, "b"),
+            Piece(checkpoint.criticality + (f" · {left} orders to tick" if left else ""), "sm mute nowrap"),
+        ),
+        fold=Fold(fold(card), str(number), f"Checkpoint {number}", checkpoints.capability_words(checkpoint)),
+        card=card,
+    )
+    why = Area(f"why.{checkpoint.id}", f"Why checkpoint {number} is wrong or not gradable", 1)
+    yield text(why, when=(rating, ("wrong", "not gradable")), card=card)
+
+
+def open_rows(at: Sitting, number: int, checkpoint: Checkpoint, orders: tuple[Example, ...]) -> Iterator[Row]:
+    """Plain words, ten orders to tick, the declaration folded. Computed only for a checkpoint that is open."""
+    card = f"checkpoint.{checkpoint.id}"
+    opened = (fold(card), ("open",))
+    words = _words(at.at.task_id, at.at.package, checkpoint.id, at.task)
+    links = [tag("span", fact) for fact in words.rests_on]
+    shown = checkpoints.card(number, checkpoint, words, links, headed=False)
+    yield reading(f"words.{checkpoint.id}", shown, when=opened, card=card)
     if orders:
-        wrong = sum(form.tick(checkpoint.id, one.key) == "wrong" for one in orders)
-        said = f"{form.ticked(checkpoint.id)} of {len(orders)} ticked"
-        said += f" · {wrong} disagreement{'s' if wrong != 1 else ''}" if wrong else ""
-        frame.show(
-            tag(
-                "div",
-                tag("span", f"{len(orders)} example orders: is the grader right about each?", cls="sm b"),
-                tag("span", said, cls="sm mute"),
-                cls="pair",
-            )
+        items = {one.key: f"tick.{checkpoint.id}.{one.key}" for one in orders}
+        asked = f"{len(orders)} example orders: is the grader right about each?"
+        judged = fields.options({"right": "Right", "wrong": "Wrong"}, {"right": "check", "wrong": "close"})
+        ticked = Piece("ticked", "sm mute nowrap", tuple(items.values()))
+        yield Row(
+            f"head.{checkpoint.id}", "", kind="words", label=(Piece(asked, "sm b"), ticked), when=opened, card=card
         )
-    for place, one in enumerate(orders, 1):
-        with st.container(
-            horizontal=True, horizontal_alignment="distribute", vertical_alignment="center",
-            key=f"row-ex-{checkpoint.id}-{one.key}",
-        ):  # fmt: skip
-            frame.show(
-                tag(
-                    "div",
-                    tag("span", one.words, tag("span", f" {one.detail}", cls="sm mute")),
-                    theme.verdict_chip(one.result),
-                    cls="example-row",
-                    title=one.reason,
-                )
-            )
-            with st.container(width="content"):
-                item = f"tick.{checkpoint.id}.{one.key}"
-                before = form.drafts.get(item, "")
-                now = fields.choice(
-                    at.book, item, f"Order {place} of checkpoint {number}", {"right": "Right", "wrong": "Wrong"},
-                    form.drafts, icons={"right": "check", "wrong": "close"},
-                )  # fmt: skip
-                if now == "wrong" and before == "wrong" and st.session_state.get("anchored") != item:
-                    st.session_state["anchored"] = item
-                    prefill(at, checkpoint, number, one)
-    with st.expander("How it is written (declaration and code)", key=f"written-{checkpoint.id}", type="compact"):
-        toml = at.task.files["checkpoints.toml"].decode("utf-8")
-        frame.show(theme.written(checkpoints.declaration(toml, checkpoint.id)))
-        for one in orders[:3]:
-            frame.show(theme.written(declaration_text(one)))
+        for place, one in enumerate(orders, 1):
+            said = (Piece(one.words), Piece(one.detail, "sm mute"))
+            name = f"Order {place} of checkpoint {number}"
+            yield Row(items[one.key], name, judged, label=said, chip=_chip(one.result), tip=one.reason, when=opened,
+                      card=card)  # fmt: skip
+    toml = at.task.files["checkpoints.toml"].decode("utf-8")
+    written = [checkpoints.declaration(toml, checkpoint.id), *(declaration_text(one) for one in orders[:3])]
+    folded = tag(
+        "details",
+        tag("summary", "How it is written (declaration and code)", cls="sm mute"),
+        *(theme.written(one) for one in written),
+        cls="as-written",
+    )
+    yield reading(f"written.{checkpoint.id}", folded, when=opened, card=card)
 
 
-def prefill(at: Sitting, checkpoint: Checkpoint, number: int, one: Example) -> None:
-    """An order that was judged wrong starts a finding at its checkpoint, unless one is being written."""
-    id = composing(at)
-    drafts = at.book.all()
-    text = drafts.get(f"new.{id}.text")
-    if text and text.value.strip():
-        return
-    at.book.save(f"new.{id}.text", f"“{one.words}” is graded {one.result}, but should not be: ")
-    at.book.save(f"new.{id}.anchor", CheckpointAnchor(checkpoint=checkpoint.id).model_dump_json())
-    at.book.save(f"new.{id}.dimension", "clinical_reasoning")
-    st.session_state[at.book.key(f"new.{id}.dimension")] = "clinical_reasoning"
+def _chip(result: str) -> tuple[str, str, str]:
+    symbol, word, tone = theme.VERDICTS[result]
+    return tone, symbol, word
 
 
-def overall(at: Sitting, form: ReviewForm) -> None:
-    """One's own certainty."""
-    frame.show(theme.section("Overall"))
-    fields.choice(at.book, "confidence", "How sure are you of this review?", forms.CONFIDENCE, form.drafts, quiet=False)
+def _judged_wrong(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
+    """An order that was just judged wrong starts a finding at it, unless one is being written."""
+    found = memory()
+    numbers = {one.id: number for number, one in enumerate(at.task.checkpoints, 1)}
+    while found.changed:
+        item, value = found.changed[0]
+        kind, _, rest = item.partition(".")
+        checkpoint, _, key = rest.rpartition(".")
+        one = next((one for one in ex.get(checkpoint, ()) if one.key == key), None)
+        if kind == "tick" and value == "wrong" and one is not None and checkpoint in numbers:
+            anchor = CheckpointAnchor(checkpoint=checkpoint, example=f"{one.words}: {one.result}")
+            started(at.book, anchor, f"“{one.words}” is graded {one.result}, but should not be: ", "clinical_reasoning")
+        found.changed.pop(0)
 
 
 # ---- reference plans and gate ---------------------------------------------------------------------------------------
@@ -329,15 +313,13 @@ def checks(at: Sitting) -> None:
 # ---- submit ---------------------------------------------------------------------------------------------------------
 
 
-def bar(at: Sitting) -> None:
-    """What is missing, the next open item, submit."""
-    form, _ = form_of(at)
+def bar(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
+    """What is missing with a door to each place, the next open item, submit."""
+    form = form_of(at, ex, at.book.values())
     missing = form.missing
-    name = f"review-{at.me}-{at.at.task_id}-{at.state.round}"
+    id = minted(f"review-{at.me}-{at.at.task_id}-{at.state.round}")
     with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         needed = f"Before you can submit: {form.summary()}" if missing else "Complete. Nothing can be changed after."
-        if missing and not form.summary():
-            needed = "Before you can submit: " + missing[0].words
         minutes = at.at.meta.estimated_minutes
         about = f" of about {minutes}" if minutes else ""
         frame.show(
@@ -347,48 +329,76 @@ def bar(at: Sitting) -> None:
                 tag("span", f" {solve_view.saved_words(at.book)}{about}", cls="sm mute"),
             )
         )
-        with st.container(horizontal=True, width="content"):
+        with st.container(horizontal=True, width="content", key="submitbar"):
+            if missing:
+                doors(at, missing)
             st.button(
                 "Next open item", icon=":material/arrow_downward:", shortcut="n", disabled=not missing,
-                key="next-open", on_click=_open_next, args=(missing[0].place if missing else "",),
-                help=missing[0].words if missing else None,
+                key="next-open", on_click=_next, args=(at, ex), help=missing[0].words if missing else None,
             )  # fmt: skip
-            pressed = st.button(
+            st.button(
                 "Submit review", type="primary", icon=":material/send:", disabled=bool(missing),
-                key=f"submit-{minted(name)}",
+                key=f"submit-{id}", on_click=_submit, args=(at, ex, id),
             )  # fmt: skip
-    if pressed:
-        submit(at, form, name)
 
 
-def _open_next(place: str) -> None:
-    kind, _, id = place.partition(".")
-    st.session_state["door"] = CHECKLIST
-    if kind == "dimension":
-        st.session_state["open-dimension"] = id
-    elif kind == "checkpoint":
-        st.session_state["open-checkpoint"] = id
+def doors(at: Sitting, missing: tuple[Missing, ...]) -> None:
+    """All that is missing, each with a door to its place."""
+    # The list shuts when it has led somewhere: another place led to is another list.
+    with st.popover(
+        "What is missing", icon=":material/list:", key=f"missing-{memory().leads}", on_change="rerun"
+    ) as up:
+        if up.open:
+            for one in missing:
+                st.button(
+                    one.words, key=f"door-{one.place}-{one.item}", type="tertiary", on_click=_lead, args=(at, one)
+                )
 
 
-def submit(at: Sitting, form: ReviewForm, name: str) -> None:
+def _lead(at: Sitting, one: Missing) -> None:
+    """Open the place of something that is missing, and lead to it."""
+    book, (found, _) = at.book.again(), held()
+    settle_all(book)
+    if one.opens:
+        book.save(one.opens, "open")
+    if one.item == "finding":
+        started(book, None, "", one.place.partition(".")[2])
+        found.go(f"new.{composing(book)}.text")
+    else:
+        found.go(one.item, CHECKLIST)
+
+
+def _next(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
+    """Lead to what is open now, which need not be what was open when the page was drawn."""
+    book = at.book.again()
+    settle_all(book)
+    missing = form_of(at, ex, book.values()).missing
+    if missing:
+        _lead(at, missing[0])
+
+
+def _submit(at: Sitting, ex: dict[str, tuple[Example, ...]], id: str) -> None:
     """Submit; what is stored is read back by the page that follows. Unfinished words in the composer are not lost."""
-    id = composing(at)
-    unfinished = form.drafts.get(f"new.{id}.text", "").strip()
-    if unfinished and not st.session_state.get(f"leave-{id}"):
-        st.session_state[f"leave-{id}"] = True
-        frame.show(
-            frame.notice(
-                "There is a finding that you have not added.",
-                "Add it first. To submit without it, press Submit review again; it stays in your drafts.",
-            )
+    book, (found, _) = at.book.again(), held()
+    settle_all(book)
+    found.hush(book)
+    form = form_of(at, ex, book.values())
+    if form.missing:
+        return
+    writing = form.drafts.get("composer", "")
+    unfinished = bool(form.drafts.get(f"new.{writing}.text", "").strip())
+    if unfinished and writing not in found.left:
+        found.left.add(writing)
+        found.say(
+            book,
+            "There is a finding that you have not added.",
+            "Add it first. To submit without it, press Submit review again; it stays in your drafts.",
         )
         return
     try:
-        at.desk.submit_review(at.at.task_id, form.submission(), review_id=minted(name))
+        at.desk.submit_review(at.at.task_id, form.submission(), review_id=id)
     except (UsageError, WorkbenchError) as error:
-        frame.show(frame.notice("Not submitted. Everything that you wrote is kept.", str(error)))
+        found.say(book, "Not submitted. Everything that you wrote is kept.", str(error))
         return
-    used(name)
-    keep = forms.composer_items(id) if unfinished else ()
-    at.book.drop(*[item for item in form.drafts if item not in keep])
-    st.rerun()
+    keep = forms.composer_items(writing) if unfinished else ()
+    book.drop(*[item for item in form.drafts if item not in keep])

@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 
 import streamlit as st
 from pydantic import TypeAdapter
 
 from review_ui import frame, theme
-from review_ui.autosave import area, selected, settle
+from review_ui.autosave import Notebook, area, held, selected, settle_all
+from review_ui.autosave.choices import Row, sheet
+from review_ui.chartview import ChartView
+from review_ui.chartview.words import Line
 from review_ui.markup import Markup, tag
 from review_ui.reviewing import fields, forms
 from review_ui.reviewing.quoting import anchored
 from review_ui.reviewing.sitting import Sitting
 from tasks.package import Task
 from tasks.review.checklist import checklist
-from tasks.review.events import Anchor, CheckpointAnchor, Finding, ResourceAnchor, new_id
+from tasks.review.events import Anchor, CheckpointAnchor, Finding, ResourceAnchor, TaskAnchor, new_id
 
 _ANCHOR: TypeAdapter[Anchor] = TypeAdapter(Anchor)
+#: Entries of the chart that a search for what a finding is about shows at once.
+FOUND = 8
+#: Where it looks first: what a physician would point at.
+_FIRST = (
+    "Condition", "MedicationRequest", "MedicationStatement", "AllergyIntolerance", "Observation", "DocumentReference",
+    "DiagnosticReport", "Procedure", "Encounter",
+)  # fmt: skip
 
 
-def composing(at: Sitting) -> str:
+def composing(book: Notebook) -> str:
     """The id of the finding that is being written."""
-    draft = at.book.all().get("composer")
-    if draft and draft.value:
-        return draft.value
-    return at.book.save("composer", new_id()).value
+    return book.values().get("composer") or book.save("composer", new_id()).value
+
+
+def started(book: Notebook, anchor: Anchor | None, text: str, dimension: str) -> None:
+    """Begin a finding with these, unless words of another one stand in the composer."""
+    id = composing(book)
+    drafts = book.values()
+    if drafts.get(f"new.{id}.text", "").strip():
+        return
+    book.save(f"new.{id}.dimension", dimension)
+    if anchor is not None:
+        book.save(f"new.{id}.anchor", anchor.model_dump_json())
+    if text:
+        book.save(f"new.{id}.text", text)
 
 
 def titles(task: Task) -> dict[str, str]:
@@ -35,56 +56,54 @@ def titles(task: Task) -> dict[str, str]:
 
 def composer(at: Sitting) -> None:
     """Write a finding: where, what, how much it matters; below it those that were added."""
-    id = composing(at)
-    drafts = {item: draft.value for item, draft in at.book.all().items()}
+    id = composing(at.book)
     new = f"new.{id}"
     frame.show(tag("h2", "New finding", cls="h2"))
-    anchor_picker(at, id, drafts)
+    anchor_picker(at, id)
     area(at.book, f"{new}.text", "What is wrong, and why", rows=3)
-    names = {one.id: one.title for one in checklist().dimensions}
-    fields.pick(at.book, f"{new}.dimension", "Dimension", names, drafts)
-    fields.choice(at.book, f"{new}.weight", "Weight", forms.WEIGHTS, drafts, quiet=False)
-    severity, likelihood = st.columns(2)
-    with severity:
-        options = {one: one.capitalize() for one in forms.SEVERITIES}
-        fields.pick(at.book, f"{new}.severity", "Harm severity", options, drafts)
-    with likelihood:
-        options = {one: one.capitalize() for one in forms.LIKELIHOODS}
-        fields.pick(at.book, f"{new}.likelihood", "Likelihood", options, drafts)
-    kinds = {"omission": "By leaving it out", "commission": "By doing it"}
-    fields.choice(at.book, f"{new}.kind", "How it would harm", kinds, drafts, quiet=False)
+    sheet(at.book, new, tuple(_rows(new)))
     area(at.book, f"{new}.source", "Source", rows=1, placeholder="Guideline, label, year, section")
     area(at.book, f"{new}.alternative", "Alternative acceptable plan", rows=1, placeholder="Optional")
-    fields.choice(at.book, f"{new}.confidence", "Confidence", forms.CONFIDENCE, drafts, quiet=False)
-    for name in ("text", "source", "alternative"):
-        settle(at.book, f"{new}.{name}")
-    drafts = {item: draft.value for item, draft in at.book.all().items()}
-    made, needs = forms.finding_of(drafts, id)
+    made, needs = forms.finding_of(at.book.values(), id)
     if needs:
         frame.show(tag("p", "Still needed: " + ", ".join(needs) + ".", cls="sm mute", role="status"))
-    pressed = st.button("Add finding", icon=":material/add:", disabled=made is None, key=f"add-{id}", width="stretch")
-    if pressed and made is not None:
-        at.book.save(f"finding.{made.id}", made.model_dump_json())
-        at.book.save("composer", "")
-        fields.forget(at.book, *forms.composer_items(id))
-        st.rerun()
+    st.button(
+        "Add finding", icon=":material/add:", disabled=made is None, key=f"add-{id}", width="stretch",
+        on_click=_add, args=(at, id),
+    )  # fmt: skip
     added(at)
 
 
-def anchor_picker(at: Sitting, id: str, drafts: dict[str, str]) -> None:
-    """Where the finding stands: selected words, a resource, a checkpoint, the task."""
+def _rows(new: str) -> Iterator[Row]:
+    def options(values: tuple[str, ...]) -> dict[str, str]:
+        return {one: one.capitalize() for one in values}
+
+    dimensions = {one.id: one.title for one in checklist().dimensions}
+    kinds = {"omission": "By leaving it out", "commission": "By doing it"}
+    yield fields.stacked(f"{new}.dimension", "Dimension", dimensions, "pick")
+    yield fields.stacked(f"{new}.weight", "Weight", forms.WEIGHTS)
+    yield fields.stacked(f"{new}.severity", "Harm severity", options(forms.SEVERITIES), "pick", half=True, clear=True)
+    yield fields.stacked(f"{new}.likelihood", "Likelihood", options(forms.LIKELIHOODS), "pick", half=True, clear=True)
+    yield fields.stacked(f"{new}.kind", "How it would harm", kinds, clear=True)
+    yield fields.stacked(f"{new}.confidence", "Confidence", forms.CONFIDENCE)
+
+
+def _add(at: Sitting, id: str) -> None:
+    book, (found, _) = at.book.again(), held()
+    settle_all(book)
+    found.hush(book)
+    made, _ = forms.finding_of(book.values(), id)
+    if made is not None:
+        book.save(f"finding.{made.id}", made.model_dump_json())
+        book.save("composer", "")
+        book.drop(*forms.composer_items(id))
+
+
+def anchor_picker(at: Sitting, id: str) -> None:
+    """Where the finding stands: selected words, an entry of the chart, a checkpoint, the task."""
     item = f"new.{id}.anchor"
-    chart = at.at.chart if at.task.meta.context else None
-    words = selected(f"quote-{id}", "Quote the words that I selected")
-    if words:
-        found = anchored(words, at.task.instruction, chart, [frame.asked("note")])
-        if found is None:
-            frame.show(tag("p", "These words do not stand in the instruction or a note as selected. Select words "
-                           "within one paragraph.", cls="sm warn"))  # fmt: skip
-        else:
-            at.book.save(item, found.model_dump_json())
-            drafts[item] = found.model_dump_json()
-    where, quote = anchor_said(at.task, drafts.get(item, ""))
+    kept = at.book.values().get(item, "")
+    where, quote = anchor_said(at, kept)
     frame.show(
         tag(
             "blockquote",
@@ -93,31 +112,100 @@ def anchor_picker(at: Sitting, id: str, drafts: dict[str, str]) -> None:
             cls="anchor",
         )
     )
-    with st.popover("Change what it is about", icon=":material/link:"):
-        st.button("The task as a whole", key=f"anchor-task-{id}", type="tertiary", on_click=_anchor,
-                  args=(at, item, '{"kind":"task"}'))  # fmt: skip
-        for number, one in enumerate(at.task.checkpoints, 1):
+    reading = frame.asked("note")
+    with st.container(horizontal=True, vertical_alignment="center", key="anchor-ways"):
+        selected(f"quote-{id}", "Quote the words that I selected", lambda words: _quote(at, item, words, reading))
+        # The list shuts when it has done what it was for: another place is another list.
+        with st.popover(
+            "Change what it is about", icon=":material/link:", type="tertiary", key=f"about-{id}-{hash(kept)}",
+            on_change="rerun",
+        ) as up:  # fmt: skip
+            if up.open:
+                places(at, id, item)
+    if found := held()[0].said.get(f"{at.book.key('')}quote"):
+        frame.show(tag("p", found[1], cls="sm warn", role="status"))
+
+
+def _quote(at: Sitting, item: str, words: str, reading: str) -> None:
+    """Anchor the finding to the words that were selected on the page."""
+    found, _ = held()
+    said = f"{at.book.key('')}quote"
+    found.said.pop(said, None)
+    chart = at.at.chart if at.task.meta.context else None
+    made = anchored(words, at.task.instruction, chart, [reading])
+    if made is None:
+        found.said[said] = (
+            "",
+            "These words do not stand in the instruction or a note as selected. Select words within one paragraph.",
+        )
+    else:
+        _anchor(at, item, made)
+
+
+def places(at: Sitting, id: str, item: str) -> None:
+    """The task, its checkpoints, and the chart by words."""
+    st.button("The task as a whole", key=f"anchor-task-{id}", type="tertiary", on_click=_anchor,
+              args=(at, item, TaskAnchor()))  # fmt: skip
+    for number, checkpoint in enumerate(at.task.checkpoints, 1):
+        st.button(
+            f"Checkpoint {number}", key=f"anchor-{checkpoint.id}-{id}", type="tertiary", on_click=_anchor,
+            args=(at, item, CheckpointAnchor(checkpoint=checkpoint.id)),
+        )  # fmt: skip
+    if at.task.meta.context is None:
+        return
+    words = st.text_input(
+        "An entry of the chart, by words of it", key=f"anchor-words-{id}", placeholder="potassium, apixaban, knee …",
+        live=True,
+    )  # fmt: skip
+    if not (words or "").strip():
+        return
+    lines, more = entries(at.at.chart, words.strip())
+    for one in lines:
+        with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-about-{id}-{one.ref}"):
+            frame.show(
+                tag(
+                    "div",
+                    tag("div", one.what[:120], tag("span", f" {one.detail[:80]}", cls="sm mute")),
+                    tag("div", f"{one.kind} · {one.when or 'no date'}", cls="xs mute"),
+                )
+            )
             st.button(
-                f"Checkpoint {number}", key=f"anchor-{one.id}-{id}", type="tertiary", on_click=_anchor,
-                args=(at, item, CheckpointAnchor(checkpoint=one.id).model_dump_json()),
-            )  # fmt: skip
-        ref = st.text_input("A resource, by its reference", key=f"anchor-ref-{id}", placeholder="Observation/…")
-        if ref and st.button("Take this resource", key=f"anchor-take-{id}"):
-            if at.task.chart.get(ref.strip()) is None:
-                frame.show(tag("p", "There is no such resource in the chart.", cls="sm warn"))
-            else:
-                at.book.save(item, ResourceAnchor(ref=ref.strip()).model_dump_json())
-                st.rerun()
+                "Take", key=f"take-{one.ref}-{id}", on_click=_anchor, args=(at, item, ResourceAnchor(ref=one.ref))
+            )
+    said = "No entry of the chart holds these words." if not lines else f"{more} more: add a word." if more else ""
+    if said:
+        frame.show(tag("p", said, cls="sm mute", role="status"))
 
 
-def _anchor(at: Sitting, item: str, anchor: str) -> None:
-    at.book.save(item, anchor)
+def entries(chart: ChartView, words: str) -> tuple[list[Line], int]:
+    """(the first FOUND entries whose line holds the words, how many more there are)."""
+    known = chart.types()
+    lines: list[Line] = []
+    total = 0
+    for type in [*(one for one in _FIRST if one in known), *sorted(set(known) - set(_FIRST))]:
+        found, count = chart.page(type, start=0, size=FOUND, words=words)
+        lines += found
+        total += count
+    return lines[:FOUND], max(0, total - FOUND)
 
 
-def anchor_said(task: Task, kept: str) -> tuple[str, str]:
-    """(where, quote) of a kept anchor."""
-    parsed = _ANCHOR.validate_python(json.loads(kept or '{"kind":"task"}'))
-    return forms.anchor_words(parsed, titles(task))
+def _anchor(at: Sitting, item: str, anchor: Anchor) -> None:
+    at.book.again().save(item, anchor.model_dump_json())
+
+
+def anchor_said(at: Sitting, kept: str) -> tuple[str, str]:
+    """(where, quote) of a kept anchor; an entry of the chart in its own words."""
+    return place_of(at, _ANCHOR.validate_python(json.loads(kept or '{"kind":"task"}')))
+
+
+def place_of(at: Sitting, anchor: Anchor) -> tuple[str, str]:
+    """(where, quote) of an anchor; an entry of the chart is named by its words and date, not by its reference."""
+    if isinstance(anchor, ResourceAnchor) and at.task.meta.context is not None:
+        line = at.at.chart.line(anchor.ref)
+        if line is not None:
+            where = f"{line.kind}: {line.what[:120]}" + (f", {line.when}" if line.when else "")
+            return where + (f" ({anchor.element})" if anchor.element else ""), anchor.quote
+    return forms.anchor_words(anchor, titles(at.task))
 
 
 def finding_chips(finding: Finding) -> Markup:
@@ -133,26 +221,53 @@ def finding_chips(finding: Finding) -> Markup:
 
 
 def added(at: Sitting) -> None:
-    """The findings of this review, each to be taken back."""
-    found = forms.findings_in({item: draft.value for item, draft in at.book.all().items()})
+    """The findings of this review, each to be taken back into the composer."""
+    found = forms.findings_in(at.book.values())
     frame.show(theme.section("Your findings", f"{len(found)}"))
     for one in found:
-        where, quote = forms.anchor_words(one.anchor, titles(at.task))
+        where, quote = place_of(at, one.anchor)
         with st.container(key=f"row-finding-{one.id}"):
             frame.show(
                 tag(
                     "div",
                     finding_chips(one),
                     tag("div", where + (f": “{quote}”" if quote else ""), cls="xs mute"),
-                    tag("div", one.text),
+                    tag("div", one.text, cls="lines"),
                 )
             )
             st.button("Edit", key=f"edit-{one.id}", type="tertiary", icon=":material/edit:", on_click=_reopen,
                       args=(at, one))  # fmt: skip
+    drafts = at.book.values()
+    for id, text in unfinished(drafts):
+        with st.container(key=f"row-unfinished-{id}"):
+            frame.show(
+                tag("div", theme.chips(theme.chip("Not added yet", "gray", "edit_note")), tag("div", text, cls="lines"))
+            )
+            st.button("Go on with it", key=f"resume-{id}", type="tertiary", icon=":material/edit:", on_click=_resume,
+                      args=(at, id))  # fmt: skip
+
+
+def unfinished(drafts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(id, text) of findings that were begun, are not added, and do not stand in the composer."""
+    found = []
+    for item, text in drafts.items():
+        new, _, rest = item.partition(".")
+        id, _, name = rest.rpartition(".")
+        if new == "new" and name == "text" and text.strip() and id != drafts.get("composer"):
+            found.append((id, text))
+    return found
+
+
+def _resume(at: Sitting, id: str) -> None:
+    book = at.book.again()
+    settle_all(book)
+    book.save("composer", id)
 
 
 def _reopen(at: Sitting, one: Finding) -> None:
-    """Take a finding back into the composer, with all it held."""
+    """Take a finding back into the composer, with all it held; what stood there waits in the list below."""
+    book = at.book.again()
+    settle_all(book)
     values = {
         "text": one.text,
         "dimension": one.dimension,
@@ -166,7 +281,6 @@ def _reopen(at: Sitting, one: Finding) -> None:
         "anchor": one.anchor.model_dump_json(),
     }
     for name, value in values.items():
-        at.book.save(f"new.{one.id}.{name}", value)
-        st.session_state.pop(at.book.key(f"new.{one.id}.{name}"), None)
-    at.book.save("composer", one.id)
-    fields.forget(at.book, f"finding.{one.id}")
+        book.save(f"new.{one.id}.{name}", value)
+    book.save("composer", one.id)
+    book.drop(f"finding.{one.id}")

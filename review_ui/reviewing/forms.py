@@ -60,10 +60,23 @@ def plan_of(drafts: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Missing:
-    """One thing that submitting still needs: where it is, in words."""
+    """One thing that submitting still needs. `place`: "dimension.<id>", "checkpoint.<id>", "overall" or
+    "finding.<dimension>"; `item`: the draft that would hold it; `count`: how many answers are wanted there."""
 
     place: str
+    item: str
     words: str
+    count: int = 1
+
+    @property
+    def opens(self) -> str:
+        """The item of the fold under which the place lies, or ""."""
+        return fold(self.place) if self.place.startswith(("dimension.", "checkpoint.")) else ""
+
+
+def fold(place: str) -> str:
+    """The draft that holds whether a card is open: "open" or "shut"."""
+    return f"fold.{place}"
 
 
 @dataclass(frozen=True)
@@ -105,41 +118,44 @@ class ReviewForm:
         found = {finding.dimension for finding in self.findings}
         anchored = {getattr(finding.anchor, "checkpoint", "") for finding in self.findings}
         for one in self.checklist.dimensions:
-            verdict = self.verdict(one.id)
+            verdict, name = self.verdict(one.id), one.title.lower()
+            place = f"dimension.{one.id}"
             if not verdict:
-                out.append(Missing(f"dimension.{one.id}", f"a verdict on {one.title.lower()}"))
+                out.append(Missing(place, f"verdict.{one.id}", f"A verdict on {name}"))
             elif verdict == "cannot judge" and not self.drafts.get(f"why_not.{one.id}"):
-                out.append(Missing(f"dimension.{one.id}", f"why {one.title.lower()} cannot be judged"))
+                out.append(Missing(place, f"why_not.{one.id}", f"Why {name} cannot be judged"))
             elif verdict in ("needs change", "unsafe") and one.id not in found:
-                out.append(Missing(f"dimension.{one.id}", f"a finding that says what is wrong in {one.title.lower()}"))
+                words = f"A finding that says what is wrong in {name}"
+                out.append(Missing(f"finding.{one.id}", "finding", words))
         for number, id in enumerate(self.checkpoints, 1):
-            rating = self.rating(id)
+            rating, place = self.rating(id), f"checkpoint.{id}"
             if not rating:
-                out.append(Missing(f"checkpoint.{id}", f"a rating of checkpoint {number}"))
+                out.append(Missing(place, f"rating.{id}", f"A rating of checkpoint {number}"))
             elif (
                 rating in ("wrong", "not gradable")
                 and not self.drafts.get(f"why.{id}", "").strip()
                 and id not in anchored
             ):
-                out.append(Missing(f"checkpoint.{id}", f"why checkpoint {number} is {rating}"))
-        for number, id in enumerate(self.checkpoints, 1):
-            left = len(self.examples.get(id, ())) - self.ticked(id)
-            if left:
-                out.append(Missing(f"checkpoint.{id}", f"{left} example orders of checkpoint {number}"))
+                out.append(Missing(place, f"why.{id}", f"Why checkpoint {number} is {rating}"))
+            open_orders = [key for key in self.examples.get(id, ()) if not self.tick(id, key)]
+            if open_orders:
+                words = f"{_count(len(open_orders), 'example order')} of checkpoint {number}"
+                out.append(Missing(place, f"tick.{id}.{open_orders[0]}", words, len(open_orders)))
         if not self.drafts.get("confidence"):
-            out.append(Missing("confidence", "how sure you are overall"))
+            out.append(Missing("overall", "confidence", "How sure you are overall"))
         return tuple(out)
 
     def summary(self) -> str:
-        """The missing things counted by kind: "3 dimensions · 4 checkpoint ratings · 4 example orders"."""
-        dimensions = sum(one.place.startswith("dimension.") for one in self.missing)
-        ratings = sum("rating of" in one.words or one.words.startswith("why checkpoint") for one in self.missing)
-        orders = sum(len(self.examples.get(id, ())) - self.ticked(id) for id in self.checkpoints)
+        """The missing things counted by kind: "3 dimensions · 1 finding · 4 checkpoint ratings · 4 example orders"."""
+        items = [one.item.partition(".")[0] for one in self.missing]
+        orders = sum(one.count for one in self.missing if one.item.startswith("tick."))
         parts = [
-            _count(dimensions, "dimension"),
-            _count(ratings, "checkpoint rating"),
+            _count(items.count("verdict") + items.count("why_not"), "dimension"),
+            _count(items.count("finding"), "finding"),
+            _count(items.count("rating"), "checkpoint rating"),
+            _count(items.count("why"), "reason"),
             _count(orders, "example order"),
-            "how sure you are" if not self.drafts.get("confidence") else "",
+            "how sure you are" if "confidence" in items else "",
         ]
         return " · ".join(part for part in parts if part)
 
@@ -244,7 +260,7 @@ def anchor_words(anchor: Any, titles: Mapping[str, str]) -> tuple[str, str]:
         case "resource":
             return anchor.ref + (f", {anchor.element}" if anchor.element else ""), anchor.quote
         case "checkpoint":
-            return titles.get(anchor.checkpoint, anchor.checkpoint), ""
+            return titles.get(anchor.checkpoint, anchor.checkpoint), anchor.example
     return "The task as a whole", ""
 
 

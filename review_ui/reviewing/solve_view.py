@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from review_ui import chart_sections, frame, prose, theme
-from review_ui.autosave import Notebook, area, clock, settle
+from review_ui.autosave import Notebook, area, clock, held, memory, settle_all
 from review_ui.markup import tag
 from review_ui.reviewing import fields, forms
-from review_ui.reviewing.sitting import Sitting, minted, used
+from review_ui.reviewing.sitting import Sitting, minted
 from tasks.errors import WorkbenchError
 
 
@@ -54,17 +54,14 @@ def plan(at: Sitting) -> None:
     for key, label, placeholder in forms.PLAN:
         rows = 2 if key in ("answer", "do_now") else 1
         area(at.book, f"plan.{key}", label, rows=rows, placeholder=placeholder, required=True)
-    drafts = {item: draft.value for item, draft in at.book.all().items()}
-    fields.choice(at.book, "plan.confidence", "How sure are you?", forms.CONFIDENCE, drafts, quiet=False)
+    fields.choice(at.book, "plan.confidence", "How sure are you?", forms.CONFIDENCE, at.book.values(), quiet=False)
 
 
 def bar(at: Sitting) -> None:
     """What is missing, when it was saved, the lock."""
-    for key, _, _ in forms.PLAN:
-        settle(at.book, f"plan.{key}")
-    kept = at.book.all()
-    drafts = {item: draft.value for item, draft in kept.items()}
-    missing = forms.plan_missing(drafts)
+    missing = forms.plan_missing(at.book.values())
+    if said := memory().said.get(at.book.key("")):
+        frame.show(frame.notice(*said))
     with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         needed = "To lock, still needed: " + ", ".join(missing) if missing else "Complete."
         frame.show(
@@ -75,23 +72,25 @@ def bar(at: Sitting) -> None:
                 tag("span", " · A locked plan cannot be edited; you can add a correction later.", cls="sm mute"),
             )
         )
-        pressed = st.button(
+        # Minted when the page is drawn: two clicks on one button are one lock.
+        id = minted(f"plan-{at.me}-{at.at.task_id}-{at.state.round}")
+        st.button(
             "Lock plan and open checklist", type="primary", icon=":material/lock:", disabled=bool(missing),
-            key=f"lock-{minted(name(at))}",
+            key=f"lock-{id}", on_click=_lock, args=(at, id),
         )  # fmt: skip
-    if pressed:
-        try:
-            at.desk.lock_plan(at.at.task_id, forms.plan_of(drafts), review_id=minted(name(at)))
-        except WorkbenchError as error:
-            frame.show(frame.notice("The plan is not locked. Everything that you wrote is kept.", str(error)))
-            return
-        used(name(at))
-        st.rerun()
 
 
-def name(at: Sitting) -> str:
-    """What the Review-Id of the lock is kept under."""
-    return f"plan-{at.me}-{at.at.task_id}-{at.state.round}"
+def _lock(at: Sitting, id: str) -> None:
+    book, (found, _) = at.book.again(), held()
+    settle_all(book)
+    found.hush(book)
+    drafts = book.values()
+    if forms.plan_missing(drafts):
+        return
+    try:
+        at.desk.lock_plan(at.at.task_id, forms.plan_of(drafts), review_id=id)
+    except WorkbenchError as error:
+        found.say(book, "The plan is not locked. Everything that you wrote is kept.", str(error))
 
 
 def saved_words(book: Notebook) -> str:

@@ -80,8 +80,11 @@ class ResourceAnchor(Strict):
 
 
 class CheckpointAnchor(Strict):
+    """A checkpoint, or one of its example orders in the words in which it was shown."""
+
     kind: Literal["checkpoint"] = "checkpoint"
     checkpoint: str
+    example: str = ""
 
 
 class TaskAnchor(Strict):

@@ -224,7 +224,7 @@ def test_two_people_in_two_browsers_review_blind_and_then_see_each_other(
     rate_all(first.page)
     group = first.page.get_by_role("radiogroup", name="Verdict: Patient safety")
     group.get_by_role("radio", name="Needs change").click()
-    expect(first.page.get_by_text("Before you can submit: 1 dimension")).to_be_visible(timeout=30_000)
+    expect(first.page.get_by_text("Before you can submit: 1 finding")).to_be_visible(timeout=30_000)
 
     # A finding on words that are selected on the page.
     first.page.get_by_text("What the agent is asked").click()
@@ -235,8 +235,7 @@ def test_two_people_in_two_browsers_review_blind_and_then_see_each_other(
     expect(first.page.locator(".anchor").first).to_contain_text("Please advise", timeout=30_000)
     field(first.page, "What is wrong, and why").fill(SECRET)
     finding = first.page.locator(".st-key-finding")
-    finding.get_by_role("combobox", name="Dimension").click()
-    first.page.get_by_role("option", name="Patient safety").click()
+    finding.get_by_role("combobox", name="Dimension").select_option("Patient safety")
     finding.get_by_role("radio", name="Should").click()
     finding.get_by_role("radiogroup", name="Confidence").get_by_text("Sure", exact=True).click()
     expect(first.page.get_by_role("button", name="Add finding")).to_be_enabled(timeout=30_000)

@@ -154,8 +154,7 @@ def finding(who: Person, text: str, dimension: str, weight: str) -> None:
     """Write a finding and add it."""
     who.write("What is wrong, and why", text)
     pane = who.page.locator(".st-key-finding")
-    pane.get_by_role("combobox", name="Dimension").click()
-    who.page.get_by_role("option", name=dimension).click()
+    pane.get_by_role("combobox", name="Dimension").select_option(dimension)
     who.choose(pane.get_by_role("radiogroup", name="Weight", exact=True), weight)
     who.choose(pane.get_by_role("radiogroup", name="Confidence", exact=True), "Sure")
     who.press("Add finding")

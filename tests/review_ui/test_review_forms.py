@@ -53,12 +53,12 @@ def test_a_complete_review_lacks_nothing_and_is_one_event() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"verdict.patient_safety": ""}, "a verdict on patient safety"),
-        ({"verdict.patient_safety": "cannot judge"}, "why patient safety cannot be judged"),
-        ({"verdict.patient_safety": "unsafe"}, "a finding that says what is wrong in patient safety"),
-        ({"rating.cp2": ""}, "a rating of checkpoint 2"),
-        ({"rating.cp2": "wrong"}, "why checkpoint 2 is wrong"),
-        ({"confidence": ""}, "how sure you are overall"),
+        ({"verdict.patient_safety": ""}, "A verdict on patient safety"),
+        ({"verdict.patient_safety": "cannot judge"}, "Why patient safety cannot be judged"),
+        ({"verdict.patient_safety": "unsafe"}, "A finding that says what is wrong in patient safety"),
+        ({"rating.cp2": ""}, "A rating of checkpoint 2"),
+        ({"rating.cp2": "wrong"}, "Why checkpoint 2 is wrong"),
+        ({"confidence": ""}, "How sure you are overall"),
     ],
 )
 def test_what_is_missing_is_said(change: dict[str, str], words: str) -> None:
@@ -67,7 +67,7 @@ def test_what_is_missing_is_said(change: dict[str, str], words: str) -> None:
 
 def test_an_example_that_nobody_looked_at_is_not_right() -> None:
     made = form({**COMPLETE, "tick.cp1.aa": "wrong"}, {"cp1": ("aa", "bb")})
-    assert [one.words for one in made.missing] == ["1 example orders of checkpoint 1"]
+    assert [one.words for one in made.missing] == ["1 example order of checkpoint 1"]
     assert made.submission()["ticks"] == ({"checkpoint": "cp1", "example": "aa", "right": False},)
 
 
