@@ -24,17 +24,19 @@ def own_errors(seen: Any) -> list[str]:
 
 
 @pytest.mark.skipif(not SUITE.list(), reason="no bundled task yet")
-def test_a_new_user_sees_home_and_opens_a_task(address: str, look: Callable[..., Any]) -> None:
+def test_a_new_user_is_asked_who_they_are_looks_around_and_opens_a_task(address: str, look: Callable[..., Any]) -> None:
     task = SUITE.load(SUITE.list()[0])
     seen = look(address)
     seen.open()
+    expect(seen.page.get_by_role("heading", name="Who are you?")).to_be_visible()
     expect(seen.page.get_by_text("Identity not verified")).to_be_visible()
-    expect(seen.page.get_by_text(task.meta.title)).to_be_visible()
+    seen.page.get_by_role("link", name="Only look at the tasks").click(delay=120)
+    expect(seen.page.get_by_text(task.meta.title)).to_be_visible(timeout=30_000)
     seen.page.locator(f".st-key-open-{task.id} button").click(delay=120)
     expect(seen.page.get_by_role("heading", name=task.meta.title)).to_be_visible(timeout=30_000)
     expect(seen.page.get_by_text("eGFR, CKD-EPI 2021")).to_be_visible(timeout=30_000)
     seen.page.get_by_text("Checkpoints", exact=True).first.click()
-    expect(seen.page.get_by_text(task.checkpoints[0].title)).to_be_visible(timeout=30_000)
+    expect(seen.page.get_by_text(task.checkpoints[0].title).first).to_be_visible(timeout=30_000)
     seen.settle()
     assert seen.outside == []
     assert own_errors(seen) == []
@@ -76,6 +78,7 @@ def hostile(
     "path",
     [
         "/",
+        "/tasks",
         "/task?id=hostile-task",
         "/task?id=hostile-task&view=Checkpoints",
         "/task?id=hostile-task&view=Every+resource&at=DocumentReference/hn-2&quote=%3Cimg",
@@ -122,13 +125,13 @@ def test_run_oracle_and_noop_from_the_page_leave_come_back_and_read_why_noop_fai
     seen = look(hostile)
     seen.open("/run")
     page = seen.page
-    page.get_by_test_id("stMultiSelect").get_by_label("Remove hostile-task").click()
+    page.get_by_test_id("stMultiSelect").get_by_label("Remove hostile-task · version 1, draft").click()
     seen.settle()
     start = page.get_by_role("button", name=re.compile(r"Start \d+ trials"))
     start.dblclick(delay=60)
     expect(page.get_by_text(re.compile(r"^Batch \d{4}-\d\d-\d\d-a"))).to_be_visible(timeout=60_000)
     # Leave while it runs, come back by the bar, reload: it is there each time.
-    page.get_by_role("link", name="Home").first.click(delay=120)
+    page.get_by_role("link", name="Tasks").first.click(delay=120)
     expect(page.get_by_text("Potassium 5.6 on losartan")).to_be_visible(timeout=30_000)
     page.get_by_role("link", name="Run").first.click(delay=120)
     expect(page.locator(".stHtml .chip", has_text="Done")).to_be_visible(timeout=120_000)
@@ -152,7 +155,7 @@ def test_run_oracle_and_noop_from_the_page_leave_come_back_and_read_why_noop_fai
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/task?id=nephrology-small", "/task?id=nephrology-small&view=Checkpoints", "/run", "/trials", "/results"],
+    ["/", "/tasks", "/task?id=nephrology-small", "/task?id=nephrology-small&view=Checkpoints", "/run"],
 )
 def test_axe_finds_nothing_serious(hostile: str, look: Callable[..., Any], path: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
@@ -171,13 +174,13 @@ def test_axe_finds_nothing_serious(hostile: str, look: Callable[..., Any], path:
 
 def test_the_task_can_be_opened_by_keyboard_alone(hostile: str, look: Callable[..., Any]) -> None:
     seen = look(hostile)
-    seen.open("/?q=losartan")
+    seen.open("/tasks?q=losartan")
     seen.page.locator(".st-key-open-nephrology-small button").focus()
     seen.page.keyboard.press("Enter")
     expect(seen.page.get_by_role("heading", name="Potassium 5.6 on losartan: what now?")).to_be_visible(timeout=60_000)
 
 
-@pytest.mark.parametrize("path", ["/", "/task?id=nephrology-small", "/run", "/trials", "/results"])
+@pytest.mark.parametrize("path", ["/", "/tasks", "/task?id=nephrology-small", "/run", "/trials", "/results"])
 def test_nothing_has_to_be_scrolled_sideways_at_200_percent(hostile: str, look: Callable[..., Any], path: str) -> None:
     seen = look(hostile, 640)
     seen.open(path)
