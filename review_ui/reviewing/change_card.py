@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from authoring.clinical import Raw, Row
 from authoring.diffs import Piece, words
 from authoring.views import ChangeView, change_view
+from graders.describe import describe
 from review_ui import theme
 from review_ui.chartview import ChartView
 from review_ui.kept import kept
@@ -18,6 +19,7 @@ from review_ui.reviewing.sitting import Sitting, snapshot
 from tasks.errors import WorkbenchError
 from tasks.review.events import Decided
 from tasks.review.state import ChangeState, FindingState
+from tasks.structure import chart_type
 
 
 @kept(256)
@@ -35,6 +37,15 @@ def view_of(at: Sitting, one: ChangeState) -> ChangeView | str:
     return _view(str(at.desk.store.path), at.at.task_id, at.at.package, one.ref.change, at)
 
 
+def place_of(at: Sitting, unit: str) -> tuple[str, str]:
+    """(what it changes, which kind): a resource by what it says, where the chart has it."""
+    what, kind = changes.place_words(unit, titles(at.task))
+    path, _, inner = unit.partition("#")
+    if (type := chart_type(path)) and (found := at.task.chart.get(f"{type}/{inner}")):
+        return describe(found), kind
+    return what, kind
+
+
 def finding_card(at: Sitting, found: Sequence[FindingState]) -> Markup:
     """What was found: one's own first."""
     if not found:
@@ -48,11 +59,15 @@ def finding_card(at: Sitting, found: Sequence[FindingState]) -> Markup:
                 "div",
                 tag(
                     "div",
-                    tag("span", f"{who}, round {one.round} · {where}", cls="xs mute b"),
+                    tag(
+                        "span",
+                        tag("span", f"{who}, round {one.round} · {where}", cls="b"),
+                        f", on “{quote}”" if quote else None,
+                        cls="xs mute",
+                    ),
                     finding_chips(one.finding),
                     cls="pair",
                 ),
-                tag("div", f"on “{quote}”", cls="xs mute") if quote else None,
                 tag("div", f"“{one.finding.text}”"),
                 cls="finding-next" if number else None,
             )
@@ -86,10 +101,11 @@ def _earlier(at: Sitting, one: Decided, what: str) -> Markup:
 
 def change_card(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
     """The change: prose with word marks, or fields in clinical words."""
-    what, kind = changes.place_words(change.ref.unit, titles(at.task))
+    what, kind = place_of(at, change.ref.unit)
     if view.rows or view.raw:
         title = view.title or what
-        said = f"{len(view.rows)} fields changed" if kind == "Chart" else "plain words, from the declaration"
+        n = len(view.rows) + len(view.raw)
+        said = f"{n} field{'s' if n != 1 else ''} changed" if kind == "Chart" else "plain words, from the declaration"
         return tag(
             "section",
             tag("div", tag("span", title, cls="b"), tag("span", said, cls="sm mute"), cls="diff-head"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from authoring.views import ChangeView
 from review_ui import frame, theme
 from review_ui.autosave import Notebook, area, clock, settle
 from review_ui.markup import Markup, join, tag
@@ -17,10 +18,10 @@ from review_ui.reviewing.change_card import (
     follows,
     last_round,
     others_card,
+    place_of,
     view_of,
 )
 from review_ui.reviewing.changes import Drafted
-from review_ui.reviewing.findings_view import titles
 from review_ui.reviewing.sitting import Sitting, minted, used
 from tasks.errors import WorkbenchError
 from tasks.review.events import Decided, Proposed
@@ -86,7 +87,7 @@ def draw(at: Sitting) -> None:
     rail, main = st.columns([1, 3.1], gap="medium")
     with rail, st.container(key="rail"):
         draw_rail(at, every, drafts, place)
-    with main:
+    with main, st.container(key="change"):
         one(at, every[place], drafts)
     bar(at, every, drafts, place)
 
@@ -119,7 +120,6 @@ def draw_rail(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, st
     """The list of changes with their state."""
     done = sum(_settled(at, one, drafts) for one in every)
     new = _new(at)
-    cps = titles(at.task)
     frame.show(
         tag(
             "div",
@@ -138,7 +138,7 @@ def draw_rail(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, st
     if first:
         frame.show(tag("div", f"{first} before", cls="xs mute"))
     for number, one in shown:
-        what, kind = changes.place_words(one.ref.unit, cps)
+        what, kind = place_of(at, one.ref.unit)
         said = _said(at, one, drafts)
         sign = _sign(at, one, drafts)
         mark = theme.icon(*sign) if sign else tag("span", str(number + 1), cls="mute")
@@ -225,12 +225,7 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
         if change.ref.unit.startswith("chart/") and (following := follows(at, change, view)):
             frame.show(following)
         frame.show(consequence_chips(at, change, view))
-        with st.expander("As it is written, old and new", icon=":material/data_object:", key="written"):
-            for diff in view.diffs:
-                frame.show(theme.written(diff.text[:60_000]))
-        with st.expander("Why this is proposed (read after the change)", icon=":material/psychology:", key="why"):
-            frame.show(tag("p", f"By {at.name(view.made_by)}", cls="xs mute b"))
-            frame.show(tag("p", view.rationale or "No reason was given."))
+        folds(at, change, view)
     standing = change.decisions.get(at.me)
     if standing is not None:
         others = [one for person, one in change.decisions.items() if person != at.me]
@@ -247,21 +242,30 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
     )  # fmt: skip
 
 
+def folds(at: Sitting, change: ChangeState, view: ChangeView) -> None:
+    """The reasons and the bytes, side by side while they are folded; folded anew at every change."""
+    id = change.ref.change[:16]
+    with st.container(horizontal=True, key="folds"):
+        with st.expander("Why this is proposed (read after the change)", icon=":material/psychology:", key=f"why-{id}"):
+            frame.show(
+                tag("div", tag("p", f"By {at.name(view.made_by)}", cls="xs mute b"),
+                    tag("p", view.rationale or "No reason was given."))
+            )  # fmt: skip
+        with st.expander("As it is written, old and new", icon=":material/data_object:", key=f"bytes-{id}"):
+            frame.show(join(theme.written(diff.text[:60_000]) for diff in view.diffs))
+
+
 def veto_fields(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
     """The harm that a veto names."""
     id = change.ref.change
-    with st.container(border=True, key="veto-harm"):
-        frame.show(tag("p", "A veto names the harm if this were applied.", cls="b"))
-        kinds = {"commission": "By what is done", "omission": "By what is left out"}
-        left, middle, right = st.columns([1.2, 1.3, 1])
-        with left:
-            fields.choice(book(at), f"harm.{id}.kind", "Kind of harm", kinds, drafts, quiet=False)
-        severities = {one: one.capitalize() for one in forms.SEVERITIES if one != "none"}
-        with middle:
-            fields.choice(book(at), f"harm.{id}.severity", "Severity", severities, drafts, quiet=False)
-        likelihoods = {one: one.capitalize() for one in forms.LIKELIHOODS}
-        with right:
-            fields.choice(book(at), f"harm.{id}.likelihood", "Likelihood", likelihoods, drafts, quiet=False)
+    kinds = {"commission": "By what is done", "omission": "By what is left out"}
+    severities = {one: one.capitalize() for one in forms.SEVERITIES if one != "none"}
+    likelihoods = {one: one.capitalize() for one in forms.LIKELIHOODS}
+    with st.container(horizontal=True, key="veto-harm"):
+        frame.show(tag("p", "A veto names the harm if this were applied.", cls="b sm"))
+        fields.choice(book(at), f"harm.{id}.kind", "Kind of harm", kinds, drafts, quiet=False)
+        fields.choice(book(at), f"harm.{id}.severity", "Severity", severities, drafts, quiet=False)
+        fields.choice(book(at), f"harm.{id}.likelihood", "Likelihood", likelihoods, drafts, quiet=False)
 
 
 # ---- bar ------------------------------------------------------------------------------------------------------------
@@ -384,13 +388,12 @@ def lift(at: Sitting, change: str) -> None:
 
 def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -> None:
     """All decisions, what they still need, one submission."""
-    cps = titles(at.task)
     ready: list[tuple[ChangeState, Drafted]] = []
     lacking = 0
     rows = []
     for number, one in enumerate(every, 1):
         made = changes.drafted(one.ref, drafts)
-        what, kind = changes.place_words(one.ref.unit, cps)
+        what, kind = place_of(at, one.ref.unit)
         if made is not None and not made.stale and not made.lacks:
             ready.append((one, made))
         elif made is not None:

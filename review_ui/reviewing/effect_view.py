@@ -26,7 +26,7 @@ from runtime.jobs import Status
 from tasks.review.state import ChangeState
 
 #: Rows before the rest is counted; flips are all shown up to three times as many.
-_ROWS = 8
+_ROWS = 6
 #: Seconds that a change stands on the screen before its effect is asked for.
 _AFTER = 0.6
 #: Effects that are worked out at a time.
@@ -138,7 +138,7 @@ def card(found: Effect, cps: dict[str, str], only: str = "") -> Markup:
         parts.append(tag("p", _none(found), cls="b"))
     if found.examples:
         parts.append(tag("p", "Example orders that would be judged otherwise", cls="sm mute b"))
-        parts.append(_table(found.examples[: _ROWS * 2], {}, "", "Order"))
+        parts.append(_table(found.examples[:_ROWS], {}, "", "Order"))
     return tag("div", join(parts), cls="effect")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ MOST = 60
 #: Orders of a trial that a row names.
 _ORDERS = 3
 FILE = "effect.json"
+#: What a grader says before its reason, and its name for an example: neither tells a reader anything.
+_BARE = re.compile(r"^no [A-Z]\w+ satisfies the row: |\b[A-Z]\w+/example-\d+:? ")
 
 
 @dataclass(frozen=True)
@@ -196,11 +199,11 @@ def _ordered(lines: Sequence[OrderLine], verdicts: Sequence[Verdict]) -> str:
     return f"{words}; and {more} more" if more > 0 else words or "nothing"
 
 
-def _in_words(reason: str, lines: Sequence[OrderLine]) -> str:
+def _in_words(reason: str, lines: Sequence[OrderLine] = ()) -> str:
     """A reason that names what the trial wrote by what it orders, not by its id."""
     for line in lines:
         reason = reason.replace(line.write.reference, line.what)
-    return reason
+    return _BARE.sub("", reason)
 
 
 def _grouped(rows: Sequence[Flip]) -> tuple[Flip, ...]:
@@ -224,7 +227,7 @@ def _examples(before: Task, after: Task, changed: Sequence[str]) -> tuple[Flip, 
         for one in examples(after, new):
             if one.key in was and was[one.key].result != one.result:
                 words = f"{one.words} ({one.detail})" if one.detail else one.words
-                out.append(Flip("Example order", words, id, was[one.key].result, one.result, one.reason))
+                out.append(Flip("Example order", words, id, was[one.key].result, one.result, _in_words(one.reason)))
     return tuple(out)
 
 
