@@ -81,6 +81,9 @@ def requirement_list(at: Sitting, needed: tuple[Requirement, ...]) -> None:
         todo = "" if one.met else one.todo
         if hidden and one.key in ("findings", "task-veto"):
             todo = "" if one.met else "Shown when all reviews are in."
+        if not at.may_read and one.key in ("gate", "complete"):
+            # What the gate says names checkpoints and plans.
+            todo = "" if one.met else "Shown when your own plan is locked."
         for id in at.state.assigned:
             todo = todo.replace(id, at.name(id))
         rows.append(
@@ -300,15 +303,18 @@ def trail(at: Sitting) -> None:
     """The events as a timeline, newest first, with export and Verify."""
     events = at.at.events
     frame.show(theme.section("Audit trail", f"{len(events)} events", anchor="audit"))
+    # The gate's words name checkpoints and plans: not before the own plan is locked.
+    shut = not at.may_read
     with st.container(horizontal=True):
         verify = st.button("Verify against the repository", icon=":material/fact_check:", key="verify")
         st.download_button(
-            "Export as NDJSON", dump_events(events), file_name=f"{at.at.task_id}-events.ndjson",
+            "Export as NDJSON", b"" if shut else dump_events(events), file_name=f"{at.at.task_id}-events.ndjson",
             mime="application/x-ndjson", icon=":material/download:", on_click="ignore", key="export-ndjson",
+            disabled=shut,
         )  # fmt: skip
         st.download_button(
             "Export as a table", lambda: timeline_csv(_audit(at)), file_name=f"{at.at.task_id}-audit.csv",
-            mime="text/csv", icon=":material/table:", on_click="ignore", key="export-csv",
+            mime="text/csv", icon=":material/table:", on_click="ignore", key="export-csv", disabled=shut,
         )  # fmt: skip
     if verify:
         with st.spinner("Replaying every commit of this task …"):
@@ -347,6 +353,8 @@ def event_row(at: Sitting, one: ev.Event) -> Markup:
     """Time, who, what."""
     who = "Workbench" if one.actor == "workbench" else at.name(one.actor)
     words = event_words(one)
+    if isinstance(one, ev.GateRan) and not at.may_read:
+        words = "Gate passed" if one.passed else "Gate failed"
     return tag(
         "div",
         theme.icon(ICONS.get(one.type, "circle"), "mute"),
