@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from review_ui import frame
-from review_ui.reviewing import fields, header, propose_view
+from review_ui.reviewing import acting, fields, header, propose_view
 from review_ui.reviewing.sitting import sit
 
 
@@ -11,6 +11,7 @@ def page() -> None:
     """Draw the page."""
     at = sit(frame.asked("id"))
     fields.settle(at.book)
+    acting.passing(at)
     header.draw(at, "propose.py")
     if at.blind:
         frame.show(frame.notice("Reviews are still coming in.", "Proposals open when everybody has submitted."))

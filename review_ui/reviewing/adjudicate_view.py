@@ -5,12 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from review_ui import frame, theme
-from review_ui.autosave import area, settle
+from review_ui.autosave import Notebook, area
 from review_ui.markup import join, tag
-from review_ui.reviewing import change_card, changes, decide_view, effect_view
-from review_ui.reviewing.findings_view import titles
-from review_ui.reviewing.sitting import Sitting, minted, used
-from tasks.errors import WorkbenchError
+from review_ui.reviewing import acting, change_card, changes, decide_view, effect_view, fields
+from review_ui.reviewing.sitting import Sitting
 from tasks.review.permissions import allowed
 from tasks.review.state import ChangeState
 
@@ -40,7 +38,7 @@ def draw(at: Sitting) -> None:
 def settle_split(at: Sitting, one: ChangeState) -> None:
     """One split change: what it is, what each said, the decision."""
     id = one.ref.change
-    what, _ = changes.place_words(one.ref.unit, titles(at.task))
+    what, _ = change_card.place_of(at, one.ref.unit)
     frame.show(theme.section(f"Split: {what}", f"round {one.round}"))
     view = change_card.view_of(at, one)
     found = changes.findings(at.state, one.ref, at.me)
@@ -56,51 +54,44 @@ def settle_split(at: Sitting, one: ChangeState) -> None:
     ]  # fmt: skip
     frame.show(tag("div", tag("div", "Decided so far", cls="xs mute b"), join(said), cls="card"))
     area(at.book, f"adjudicate.{id}", "Reason, read by everybody", rows=2, required=True)
-    name = f"adjudicate-{id}"
+    name = f"adjudicate-{id}-{len(at.at.events)}"
+    acting.refusal(at, name)
     with st.container(horizontal=True):
-        approve = st.button("Accept the change", icon=":material/check:", key=f"accept-{minted(name)}")
-        reject = st.button("Reject the change", icon=":material/close:", key=f"refuse-{minted(name)}")
-    if approve or reject:
-        settle(at.book, f"adjudicate.{id}")
-        draft = at.book.all().get(f"adjudicate.{id}")
-        if draft is None or not draft.value.strip():
-            frame.show(tag("p", "It needs a reason.", cls="warn b", role="status"))
-            return
-        try:
-            at.desk.adjudicate(
-                at.at.task_id, id, "approve" if approve else "reject", draft.value, review_id=minted(name)
-            )
-        except WorkbenchError as error:
-            frame.show(frame.notice("Not settled. What you wrote is kept.", str(error)))
-            return
-        used(name)
-        at.book.drop(f"adjudicate.{id}")
-        st.rerun()
+        for decision, label, icon in (
+            ("approve", "Accept the change", "check"),
+            ("reject", "Reject the change", "close"),
+        ):
+            acting.button(at, label, name, _settling(at, id, decision), key=decision, told=False,
+                          icon=f":material/{icon}:")  # fmt: skip
+
+
+def _settling(at: Sitting, change: str, decision: str) -> acting.Does:
+    item = f"adjudicate.{change}"
+
+    def does(book: Notebook, id: str) -> str:
+        at.desk.adjudicate(at.at.task_id, change, decision, acting.reason(book, item), review_id=id)
+        book.drop(item)
+        return "It is settled."
+
+    return does
 
 
 def lift(at: Sitting, change: str, owner: str, reason: str) -> None:
     """A veto that stands: its owner's reason; lifted only with the owner's recorded answer."""
-    what = changes.place_words(at.state.changes[change].ref.unit, titles(at.task))[0] if change else "the whole task"
+    what = change_card.place_of(at, at.state.changes[change].ref.unit)[0] if change else "the whole task"
     key = change[:16] or "task"
     frame.show(theme.section(f"Veto on {what}", f"by {at.name(owner)}"))
     frame.show(tag("div", theme.chip("Veto stands", "veto", "front_hand"), tag("p", f"“{reason}”"), cls="card"))
+    item, says = f"over.{key}.{owner}", f"says.{key}.{owner}"
+
+    def does(book: Notebook, id: str) -> str:
+        needs = "It needs the owner's answer and a reason."
+        answer = acting.reason(book, says, needs)
+        at.desk.lift_veto(at.at.task_id, change, owner, answer, acting.reason(book, item, needs), review_id=id)
+        book.drop(item, says)
+        return "The veto is lifted."
+
     with st.expander("Lift it with the owner's answer", key=f"over-{key}-{owner}"):
-        answer = st.radio("What the owner says", list(ANSWERS), format_func=lambda one: ANSWERS[one], index=None,
-                          key=f"answer-{key}-{owner}")  # fmt: skip
-        item = f"over.{key}.{owner}"
+        fields.choice(at.book, says, "What the owner says", ANSWERS, at.book.values(), quiet=False)
         area(at.book, item, "Why it is lifted, printed in the release", rows=2)
-        name = f"over-{key}-{owner}"
-        if st.button("Lift the veto", key=f"over-{minted(name)}"):
-            settle(at.book, item)
-            draft = at.book.all().get(item)
-            if answer is None or draft is None or not draft.value.strip():
-                frame.show(tag("p", "It needs the owner's answer and a reason.", cls="warn b", role="status"))
-                return
-            try:
-                at.desk.lift_veto(at.at.task_id, change, owner, answer, draft.value, review_id=minted(name))
-            except WorkbenchError as error:
-                frame.show(frame.notice("Not lifted. What you wrote is kept.", str(error)))
-                return
-            used(name)
-            at.book.drop(item)
-            st.rerun()
+        acting.button(at, "Lift the veto", f"over-{key}-{owner}-{len(at.at.events)}", does, key="over")

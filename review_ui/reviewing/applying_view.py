@@ -13,11 +13,11 @@ import streamlit as st
 
 from authoring.vouching import VARIABLE, Errand, vouch
 from review_ui import following, frame, theme
-from review_ui.autosave import clock
+from review_ui.autosave import Notebook, clock
 from review_ui.markup import Markup, tag
-from review_ui.reviewing import changes
+from review_ui.reviewing import acting, changes
 from review_ui.reviewing.findings_view import titles
-from review_ui.reviewing.sitting import Sitting, minted, used
+from review_ui.reviewing.sitting import Sitting
 from runtime import jobs
 from runtime.jobs import Status
 from tasks.review import events as ev
@@ -35,19 +35,20 @@ def about(at: Sitting) -> dict[str, str]:
 
 def button(at: Sitting, command: str, label: str, *, icon: str, primary: bool = False, why: str = "") -> None:
     """The button that starts it; `why` it cannot be pressed. Its Review-Id is the job's id: two clicks are one job."""
-    name = f"{command}-{at.at.task_id}-{at.at.head}"
-    id = minted(name)
-    if st.button(
-        label, icon=f":material/{icon}:", type="primary" if primary else "secondary", key=f"{command}-{id}",
-        disabled=bool(why), help=why or None,
-    ):  # fmt: skip
+
+    def does(book: Notebook, id: str) -> str:
         jobs.start(
             frame.workspace(),
             ["authoring", command, at.at.task_id, "--as", at.me, "--review-id", id],
             about={**about(at), "what": command}, person=at.me, key=id, environment=_voucher(at, command, id),
         )  # fmt: skip
-        used(name)
-        st.rerun()
+        return ""
+
+    so_far = len(jobs.jobs(frame.workspace(), about=about(at)))
+    acting.button(
+        at, label, f"{command}-{at.at.head}-{so_far}", does, key=command, icon=f":material/{icon}:",
+        type="primary" if primary else "secondary", disabled=bool(why), help=why or None,
+    )  # fmt: skip
 
 
 def _voucher(at: Sitting, command: str, id: str) -> dict[str, str]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 import streamlit as st
 
 from authoring.audit import Audit, audit, event_words, timeline_csv
 from review_ui import frame, theme
-from review_ui.autosave import area, settle
+from review_ui.autosave import Notebook, area
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import applying_view
+from review_ui.reviewing import acting, applying_view, fields
 from review_ui.reviewing.decide_view import next_words
 from review_ui.reviewing.findings_view import finding_chips
-from review_ui.reviewing.sitting import Sitting, minted, used
-from tasks.errors import WorkbenchError
+from review_ui.reviewing.sitting import Sitting
+from tasks.people import Person
 from tasks.review import events as ev
 from tasks.review.events import dump_events
 from tasks.review.permissions import Action, allowed, covers
@@ -34,18 +34,6 @@ ICONS = {
 def may(at: Sitting, action: Action) -> bool:
     """Whether this person's roles cover the action."""
     return at.who.person is not None and allowed(at.who.person, action)
-
-
-def act(at: Sitting, name: str, does: Callable[[str], object], done: str) -> None:
-    """One submission, once; what went wrong is said and nothing typed is lost."""
-    try:
-        does(minted(name))
-    except WorkbenchError as error:
-        frame.show(frame.notice("This was not done.", str(error)))
-        return
-    used(name)
-    st.toast(done, icon=":material/check:")
-    st.rerun()
 
 
 def draw(at: Sitting) -> None:
@@ -106,9 +94,10 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
     busy = drawn = applying_view.draw(at, lambda what: may(at, "apply" if what == "apply" else "run_gate"))
     if not busy and may(at, "open_round") and not state.round_is_open and state.reviewers and not state.live_changes:
         drawn = True
-        name = f"round-{at.at.task_id}-{state.round + 1}"
-        if st.button(f"Open round {state.round + 1}", icon=":material/flag:", key=f"round-{minted(name)}"):
-            act(at, name, lambda id: at.desk.open_round(at.at.task_id, review_id=id), "The round is open.")
+        acting.button(
+            at, f"Open round {state.round + 1}", f"round-{state.round + 1}-{len(at.at.events)}", _rounding(at),
+            key="round", icon=":material/flag:",
+        )  # fmt: skip
     accepted = [one for one in state.changes.values() if one.status == "accepted"]
     if accepted and may(at, "apply") and not busy:
         drawn = True
@@ -135,23 +124,29 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
         frame.show(tag("p", next_words(at), cls="sm mute"))
 
 
+def _rounding(at: Sitting) -> acting.Does:
+    def does(book: Notebook, id: str) -> str:
+        at.desk.open_round(at.at.task_id, review_id=id)
+        return "The round is open."
+
+    return does
+
+
 def lift_task_veto(at: Sitting, reason: str) -> None:
     """One's own veto on the task as a whole."""
+    item = f"lift.task.{at.me}"
+
+    def does(book: Notebook, id: str) -> str:
+        at.desk.lift_veto(at.at.task_id, "", at.me, "lifted it", acting.reason(book, item), review_id=id)
+        book.drop(item)
+        return "The veto is lifted."
+
     with st.container(border=True, key="taskveto"):
         frame.show(
             tag("div", theme.chip("Your veto on the task stands", "veto", "front_hand"), tag("p", f"“{reason}”"))
         )
-        item = f"lift.task.{at.me}"
         area(at.book, item, "Why the danger is gone", rows=2)
-        name = f"lifttask-{at.me}-{at.at.task_id}"
-        if st.button("Lift my veto", key=f"lift-{minted(name)}"):
-            settle(at.book, item)
-            draft = at.book.all().get(item)
-            if draft is None or not draft.value.strip():
-                frame.show(tag("p", "It needs a reason.", cls="warn b", role="status"))
-                return
-            act(at, name, lambda id: at.desk.lift_veto(at.at.task_id, "", at.me, "lifted it", draft.value,
-                                                       review_id=id), "The veto is lifted.")  # fmt: skip
+        acting.button(at, "Lift my veto", f"lifttask-{len(at.at.events)}", does, key="lift")
 
 
 def sign(at: Sitting, *, ready: bool) -> None:
@@ -163,25 +158,28 @@ def sign(at: Sitting, *, ready: bool) -> None:
                 tag("p", f"“{signed.statement}” {signed.at.astimezone():%-d %b %Y, %H:%M}", cls="sm"), cls="card")
         )  # fmt: skip
         return
+    package = at.state.package
+    item = f"sign.{package[:16]}"
+
+    def does(book: Notebook, id: str) -> str:
+        words = book.values().get(item, "").strip() or STATEMENT
+        at.desk.sign(at.at.task_id, words, review_id=id)
+        return "Signed."
+
     with st.container(border=True, key="signature"):
-        version = at.at.meta.version
         frame.show(
             tag(
                 "div",
-                tag("h3", f"Sign version {version}", cls="h3"),
-                tag("p", f"You sign exactly these bytes: package {at.state.package[:16]}. Any later change takes the "
+                tag("h3", f"Sign version {at.at.meta.version}", cls="h3"),
+                tag("p", f"You sign exactly these bytes: package {package[:16]}. Any later change takes the "
                     "signature off.", cls="sm mute"),
             )
         )  # fmt: skip
-        item = f"sign.{at.state.package[:16]}"
         area(at.book, item, "Statement", rows=2, start=STATEMENT)
-        name = f"sign-{at.me}-{at.state.package}"
-        if st.button("Sign", type="primary", icon=":material/draw:", key=f"sign-{minted(name)}", disabled=not ready,
-                     help=None if ready else "What is open above comes first."):  # fmt: skip
-            settle(at.book, item)
-            draft = at.book.all().get(item)
-            words = (draft.value if draft else STATEMENT).strip() or STATEMENT
-            act(at, name, lambda id: at.desk.sign(at.at.task_id, words, review_id=id), "Signed.")
+        acting.button(
+            at, "Sign", f"sign-{package}-{len(at.at.events)}", does, key="sign", type="primary",
+            icon=":material/draw:", disabled=not ready, help=None if ready else "What is open above comes first.",
+        )  # fmt: skip
 
 
 def release(at: Sitting) -> None:
@@ -199,10 +197,16 @@ def release(at: Sitting) -> None:
             )
         )
         return
-    name = f"release-{at.at.task_id}-{at.state.package}"
-    if st.button("Release", icon=":material/verified:", type="primary", key=f"release-{minted(name)}",
-                 disabled=not ready, help=None if ready else f"Not signed by: {', '.join(missing)}"):  # fmt: skip
-        act(at, name, lambda id: at.desk.release(at.at.task_id, review_id=id), "Released.")
+
+    def does(book: Notebook, id: str) -> str:
+        at.desk.release(at.at.task_id, review_id=id)
+        return "Released."
+
+    why = f"Not signed by: {', '.join(missing)}" if missing else "What is open above comes first."
+    acting.button(
+        at, "Release", f"release-{at.state.package}-{len(at.at.events)}", does, key="release", type="primary",
+        icon=":material/verified:", disabled=not ready, help=None if ready else why,
+    )  # fmt: skip
 
 
 # ---- people ---------------------------------------------------------------------------------------------------------
@@ -228,36 +232,49 @@ def people(at: Sitting) -> None:
     frame.show(tag("div", join(rows), cls="rows") if rows else tag("p", "Nobody is assigned yet.", cls="empty"))
     if not may(at, "assign"):
         return
-    specialty = at.at.meta.specialty
-    with st.popover("Assign somebody", icon=":material/person_add:", key=f"assign-{len(at.at.events)}"):
+    with st.container(horizontal=True):
+        _choices(at)
+
+
+def _choices(at: Sitting) -> None:
+    """The lead's: who else, and for whom the group rule is waived."""
+    state, specialty, n = at.state, at.at.meta.specialty, len(at.at.events)
+    with st.popover("Assign somebody", icon=":material/person_add:", key=f"assign-{n}"):
         for one in at.desk.people:
             for role in ("reviewer", "pharmacist", "adjudicator"):
                 if role not in one.roles or state.assigned.get(one.id) == role:
                     continue
                 fits = role != "reviewer" or covers(one, specialty)
                 label = f"{one.name} as {role}" + ("" if fits else " (other group: needs a waiver)")
-                name = f"assign-{at.at.task_id}-{one.id}-{role}-{len(at.at.events)}"
-                if st.button(label, key=f"as-{minted(name)}", type="tertiary"):
-                    act(at, name, _assigning(at, one.id, role), f"{one.name} is assigned.")
-    with st.popover("Waive the group rule", icon=":material/gavel:", key=f"waive-{len(at.at.events)}"):
+                acting.button(at, label, f"assign-{one.id}-{role}-{n}", _assigning(at, one, role), key="as",
+                              type="tertiary")  # fmt: skip
+    with st.popover("Waive the group rule", icon=":material/gavel:", key=f"waive-{n}"):
         others = {one.id: one.name for one in at.desk.people if one.has("reviewer") and not covers(one, specialty)}
         if not others:
             frame.show(tag("p", "Every reviewer covers this task's group.", cls="sm mute"))
             return
-        chosen = st.selectbox("For", list(others), format_func=lambda id: others[id], key="waive-for")
+        fields.pick(at.book, "waive.for", "For", others, at.book.values())
         area(at.book, "waive.reason", "Reason, printed in the release", rows=2)
-        name = f"waive-{at.at.task_id}-{chosen}-{len(at.at.events)}"
-        if st.button("Waive", key=f"waive-{minted(name)}"):
-            settle(at.book, "waive.reason")
-            draft = at.book.all().get("waive.reason")
-            if draft and draft.value.strip() and chosen:
-                act(at, name, lambda id: at.desk.waive(at.at.task_id, chosen, draft.value, review_id=id), "Waived.")
-            else:
-                frame.show(tag("p", "It needs a reason.", cls="warn b", role="status"))
+        acting.button(at, "Waive", f"waive-{n}", _waiving(at, others), key="waive")
 
 
-def _assigning(at: Sitting, person: str, role: str) -> Callable[[str], object]:
-    return lambda id: at.desk.assign(at.at.task_id, person, role, review_id=id)
+def _assigning(at: Sitting, one: Person, role: str) -> acting.Does:
+    def does(book: Notebook, id: str) -> str:
+        at.desk.assign(at.at.task_id, one.id, role, review_id=id)
+        return f"{one.name} is assigned."
+
+    return does
+
+
+def _waiving(at: Sitting, others: Mapping[str, str]) -> acting.Does:
+    def does(book: Notebook, id: str) -> str:
+        needs = "It needs a person and a reason."
+        person, why = acting.reason(book, "waive.for", needs), acting.reason(book, "waive.reason", needs)
+        at.desk.waive(at.at.task_id, person, why, review_id=id)
+        book.drop("waive.for", "waive.reason")
+        return f"Waived for {others[person]}."
+
+    return does
 
 
 def open_findings(at: Sitting) -> None:
@@ -279,21 +296,20 @@ def open_findings(at: Sitting) -> None:
                 continue
             verb = "Withdraw" if mine else "Dismiss"
             with st.popover(verb, key=f"end-{id[:16]}"):
-                item = f"end.{id}"
-                area(at.book, item, "Reason", rows=2)
-                name = f"end-{id}"
-                if st.button(f"{verb} this finding", key=f"end-{minted(name)}"):
-                    settle(at.book, item)
-                    draft = at.book.all().get(item)
-                    if draft is None or not draft.value.strip():
-                        frame.show(tag("p", "It needs a reason.", cls="warn b", role="status"))
-                        continue
-                    does = at.desk.withdraw if mine else at.desk.dismiss
-                    act(at, name, _ending(at, does, id, draft.value), "Done.")
+                area(at.book, f"end.{id}", "Reason", rows=2)
+                acting.button(at, f"{verb} this finding", f"end-{id}", _ending(at, id, mine=mine), key="end")
 
 
-def _ending(at: Sitting, does: Callable[..., object], finding: str, reason: str) -> Callable[[str], object]:
-    return lambda id: does(at.at.task_id, finding, reason, review_id=id)
+def _ending(at: Sitting, finding: str, *, mine: bool) -> acting.Does:
+    item = f"end.{finding}"
+
+    def does(book: Notebook, id: str) -> str:
+        end = at.desk.withdraw if mine else at.desk.dismiss
+        end(at.at.task_id, finding, acting.reason(book, item), review_id=id)
+        book.drop(item)
+        return "The finding is withdrawn." if mine else "The finding is dismissed."
+
+    return does
 
 
 # ---- audit ----------------------------------------------------------------------------------------------------------

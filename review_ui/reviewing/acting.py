@@ -1,0 +1,71 @@
+"""Buttons that change something: each acts in its callback, once, and what came of it is said beside it.
+
+A newer click ends a run of a page wherever it is (see autosave), so nothing is done further down a page that a click
+has to reach. A callback reads what the session knows at once and does its work without Streamlit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from review_ui import frame
+from review_ui.autosave import Notebook, held, memory, settle_all
+from review_ui.markup import tag
+from review_ui.reviewing.sitting import Sitting, minted
+from tasks.errors import UsageError, WorkbenchError
+
+#: (drafts as they are now, Review-Id) -> what was done, for a passing word; raises where it was not.
+Does = Callable[[Notebook, str], str]
+
+
+def button(at: Sitting, label: str, name: str, does: Does, *, key: str, told: bool = True, **look: Any) -> None:
+    """A button that submits. `name`: what it would submit, on which state: its Review-Id is minted for just that.
+
+    `told`: why it was refused stands above it; else the page says `refusal(name)` where it has room.
+    """
+    if told:
+        refusal(at, name)
+    id = minted(f"{name}-{at.me}-{at.at.task_id}")
+    st.button(label, key=f"{key}-{id}", on_click=_act, args=(at, name, does, id), **look)
+
+
+def refusal(at: Sitting, name: str) -> None:
+    """Why the last press of this button did nothing."""
+    if said := memory().said.get(_place(at, name)):
+        frame.show(tag("p", " ".join(part for part in said if part), cls="warn b sm", role="alert"))
+
+
+def passing(at: Sitting) -> None:
+    """Say once what was done."""
+    found = memory()
+    if said := found.said.get(_place(at, "")):
+        st.toast(said[0], icon=":material/check:")
+        found.said.pop(_place(at, ""), None)
+
+
+def _act(at: Sitting, name: str, does: Does, id: str) -> None:
+    book, (found, _) = at.book.again(), held()
+    settle_all(book)
+    found.said.pop(_place(at, name), None)
+    try:
+        done = does(book, id)
+    except WorkbenchError as error:
+        found.said[_place(at, name)] = ("", str(error))
+        return
+    if done:
+        found.said[_place(at, "")] = (done, "")
+
+
+def _place(at: Sitting, name: str) -> str:
+    return f"act {at.me} {at.at.task_id} {name}"
+
+
+def reason(book: Notebook, item: str, words: str = "It needs a reason.") -> str:
+    """What was written there. Raises UsageError where nothing was."""
+    said = book.values().get(item, "").strip()
+    if not said:
+        raise UsageError(words)
+    return said

@@ -1,0 +1,190 @@
+"""The bar of Decide: previous, next, undo; approve, reject, discuss, veto; and the summary with its one submission.
+
+A decision button carries the id of its change: a key that is pressed before the next change stands on the screen is for
+nobody, and never decides on a change that was not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from review_ui import frame, theme
+from review_ui.autosave import Notebook, area
+from review_ui.markup import join, tag
+from review_ui.reviewing import acting, changes
+from review_ui.reviewing.change_card import place_of, view_of
+from review_ui.reviewing.going import (
+    decide,
+    go,
+    going,
+    next_open,
+    said_of,
+    settled,
+    step,
+    submitted,
+    summarize,
+    undo,
+)
+from review_ui.reviewing.sitting import Sitting
+from tasks.errors import UsageError
+from tasks.review.state import ChangeState
+
+
+def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], place: int) -> None:
+    """Previous, Next, Undo; Approve, Reject, Discuss, Veto; the summary."""
+    change = every[place]
+    order = tuple(one.ref.change for one in every)
+    said = bool(drafts.get(f"comment.{change.ref.change}", "").strip())
+    with_comment = {True: " with comment", False: ""}[said]
+    following = [*every[place + 1 :], *every[:place]]
+    open_ = next((one.ref.change for one in following if not settled(at, one, drafts)), "")
+    vetoed = any((veto.change, veto.owner) == (change.ref.change, at.me) for veto in at.state.vetoes)
+    broken = isinstance(view_of(at, change), str)
+    with (
+        st.bottom,
+        st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", key="decidebar"),
+    ):
+        with st.container(horizontal=True, width="content", gap="small"):
+            st.button("Previous", icon=":material/chevron_left:", shortcut="k", type="tertiary", key="previous",
+                      on_click=step, args=(at, order, change.ref.change, -1), disabled=place == 0)  # fmt: skip
+            st.button("Next", icon=":material/chevron_right:", shortcut="j", type="tertiary", key="next",
+                      on_click=step, args=(at, order, change.ref.change, 1))  # fmt: skip
+            st.button("Next open", icon=":material/skip_next:", shortcut="n", type="tertiary", key="next-open",
+                      on_click=next_open, args=(at, open_))  # fmt: skip
+            st.button("Undo", icon=":material/undo:", shortcut="u", type="tertiary", key="undo",
+                      on_click=undo, args=(at,), disabled=not going(at).undo)  # fmt: skip
+        with st.container(horizontal=True, width="content", gap="small", vertical_alignment="center"):
+            for label, key, decision, icon in (
+                (f"Approve{with_comment}", "a", "approve", "check"),
+                ("Reject", "x", "reject", "close"),
+                ("Discuss", "d", "discuss", "forum"),
+            ):
+                st.button(
+                    label, icon=f":material/{icon}:", shortcut=key, key=f"do-{decision}-{change.ref.change[:16]}",
+                    type="primary" if decision == "approve" else "secondary", on_click=decide,
+                    args=(at, change, decision, order), disabled=vetoed or broken,
+                    help="Your veto stands: lift it first" if vetoed else None,
+                )  # fmt: skip
+            frame.show(tag("span", "", cls="rule"))
+            if vetoed:
+                lift(at, change.ref.change)
+            else:
+                st.button(
+                    "Veto, unsafe", icon=":material/front_hand:", shortcut="shift+v",
+                    key=f"do-veto-{change.ref.change[:16]}", disabled=broken, on_click=decide,
+                    args=(at, change, "veto", order),
+                )  # fmt: skip
+        with st.container(horizontal=True, width="content", vertical_alignment="center"):
+            st.button("Summary", icon=":material/list_alt:", key="to-summary", on_click=summarize, args=(at,))
+
+
+def lift(at: Sitting, change: str) -> None:
+    """Lift one's own veto, with a reason."""
+    item = f"lift.{change}"
+
+    def does(book: Notebook, id: str) -> str:
+        why = acting.reason(book, item)
+        at.desk.lift_veto(at.at.task_id, change, at.me, "lifted it", why, review_id=id)
+        book.drop(item)
+        return "The veto is lifted."
+
+    with st.popover("Lift my veto", icon=":material/front_hand:", key=f"lifting-{change[:16]}"):
+        area(at.book, item, "Why the danger is gone", rows=2)
+        acting.button(at, "Lift the veto", f"lift-{change}-{len(at.at.events)}", does, key="lift")
+
+
+# ---- summary --------------------------------------------------------------------------------------------------------
+
+
+def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -> None:
+    """All decisions, what they still need, one submission."""
+    ready = [one for one in every if _ready(one, drafts)]
+    lacking = 0
+    rows = []
+    for number, one in enumerate(every, 1):
+        made = changes.drafted(one.ref, drafts)
+        what, kind = place_of(at, one.ref.unit)
+        lacking += made is not None and not _ready(one, drafts)
+        rows.append(
+            tag(
+                "tr",
+                tag("td", str(number), cls="num"),
+                tag("td", what, tag("span", f" {kind}", cls="sm mute") if kind != what else None),
+                tag("td", said_of(at, one, drafts) or "not decided", cls="b" if made else "mute"),
+                tag("td", made.comment if made else ""),
+            )
+        )
+    name = f"decide-{len(at.at.events)}"
+    frame.show(theme.section("Before you submit", f"{len(ready)} of {len(every)} decided in this sitting"))
+    acting.refusal(at, name)
+    heads = [tag("th", head, scope="col") for head in ("", "Change", "Decision", "Comment")]
+    frame.show(tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid"))
+    bulk(at, every, drafts)
+    with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        words = f"{lacking} decisions need a reason or the harm first." if lacking else (
+            f"{len(every) - len(ready)} left for later." if len(every) > len(ready) else "All decided.")  # fmt: skip
+        frame.show(tag("span", words, cls="b sm", role="status"))
+        back = next((one.ref.change for one in every if not settled(at, one, drafts)), going(at).at)
+        with st.container(horizontal=True, width="content"):
+            st.button("Back to the changes", icon=":material/arrow_back:", key="from-summary", shortcut="k",
+                      on_click=go, args=(at, back))  # fmt: skip
+            st.button("Undo", icon=":material/undo:", shortcut="u", key="undo-summary", on_click=undo, args=(at,),
+                      disabled=not going(at).undo)  # fmt: skip
+            acting.button(
+                at, f"Submit {len(ready)} decision{'s' if len(ready) != 1 else ''}", name, _submitting(at, every),
+                key="submit", told=False, type="primary", icon=":material/send:", disabled=not ready or bool(lacking),
+            )  # fmt: skip
+
+
+def _ready(one: ChangeState, drafts: Mapping[str, str]) -> bool:
+    made = changes.drafted(one.ref, drafts)
+    return made is not None and not made.stale and not made.lacks
+
+
+def _submitting(at: Sitting, every: Sequence[ChangeState]) -> acting.Does:
+    """One submission for all that stands in the drafts; read back by the rail that follows."""
+
+    def does(book: Notebook, id: str) -> str:
+        drafts = book.values()
+        made = [(one, made) for one in every if (made := changes.drafted(one.ref, drafts))]
+        if any(not _ready(one, drafts) for one, _ in made) or not made:
+            raise UsageError("Not submitted: something still needs a reason or the harm.")
+        at.desk.decide(at.at.task_id, [changes.submission(one.ref, said) for one, said in made], review_id=id)
+        items = []
+        for one, _ in made:
+            change = one.ref.change
+            items += [f"decision.{change}", f"comment.{change}"]
+            items += [f"harm.{change}.{key}" for key in ("kind", "severity", "likelihood")]
+        book.drop(*items)
+        submitted(at)
+        return f"{len(made)} decision{'s' if len(made) != 1 else ''} stored."
+
+    return does
+
+
+def bulk(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -> None:
+    """Approve together what is proved to touch white space only; nothing else is ever approved in bulk."""
+    found = []
+    for one in every:
+        if changes.drafted(one.ref, drafts) or one.ref.weakens_safety or at.me in one.decisions:
+            continue
+        if one.ref.unit.partition("#")[0].startswith("chart/"):
+            continue
+        view = view_of(at, one)
+        if not isinstance(view, str) and changes.white_space_only(
+            {d.path: d.old for d in view.diffs}, {d.path: d.new for d in view.diffs}
+        ):
+            found.append(one)
+    if len(found) > 1:
+        st.button(
+            f"Approve {len(found)} changes that touch white space only", icon=":material/format_indent_increase:",
+            on_click=_approve, args=(at, found), key="white-space",
+        )  # fmt: skip
+
+
+def _approve(at: Sitting, found: Sequence[ChangeState]) -> None:
+    book = at.book.again()
+    for one in found:
+        book.save(f"decision.{one.ref.change}", changes.kept(one.ref, "approve"))
