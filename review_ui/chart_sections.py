@@ -31,6 +31,11 @@ PAGE = 25
 LISTED = 12
 
 
+def about(ref: str, what: str) -> Markup:
+    """A quiet button of a row: the finding that is being written is about this entry (review_ui.autosave.pointed)."""
+    return tag("button", "About this", type="button", cls="about", data_about=ref, aria_label=f"Finding about {what}")
+
+
 @kept(400)
 def _plot(key: tuple[object, ...], _make: Callable[[], Markup]) -> Markup:
     """A plot, made once for its key."""
@@ -60,8 +65,8 @@ def facts_strip(view: ChartView) -> None:
 
 
 @frame.part
-def times(view: ChartView) -> None:
-    """Timeline and medications on one axis."""
+def times(view: ChartView, pointing: bool = False) -> None:
+    """Timeline and medications on one axis. `pointing`: rows carry a button `about` their entry."""
     with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
         frame.show(
             theme.section(
@@ -103,7 +108,7 @@ def times(view: ChartView) -> None:
             )
         )
     with st.expander("Medications as a list", key="medlist"):
-        frame.show(medication_table(view.medications))
+        frame.show(medication_table(view.medications, pointing))
 
 
 def _first(view: ChartView) -> datetime | None:
@@ -112,7 +117,7 @@ def _first(view: ChartView) -> datetime | None:
     return min(starts, default=None)
 
 
-def medication_table(every: list[Medication]) -> Markup:
+def medication_table(every: list[Medication], pointing: bool = False) -> Markup:
     """The same as text: drug, dosage, from, to, status."""
     rows = []
     for medication in every:
@@ -127,23 +132,29 @@ def medication_table(every: list[Medication]) -> Markup:
                     tag("td", str(one.start), cls="nowrap"),
                     tag("td", end, cls="nowrap"),
                     tag("td", f"{one.status}" + (", reported" if one.kind == "MedicationStatement" else "")),
+                    tag("td", about(one.ref, one.drug)) if pointing else None,
                 )
             )
     heads = [tag("th", name, scope="col") for name in ("Drug", "Dosage as written", "From", "To", "Status")]
+    heads += [tag("td", "")] if pointing else []
     return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid")
 
 
-def problems_and_gaps(view: ChartView) -> None:
+def problems_and_gaps(view: ChartView, pointing: bool = False) -> None:
     """The problem list beside what the chart does not hold."""
     left, right = st.columns(2, gap="large")
     active = [problem for problem in view.problems if problem.active]
     past = [problem for problem in view.problems if not problem.active]
     with left:
         frame.show(theme.section("Problems", f"{len(active)} active, as listed"))
-        frame.show(_problem_rows(active[:LISTED]) if active else tag("p", "No active problem is listed.", cls="empty"))
+        frame.show(
+            _problem_rows(active[:LISTED], pointing)
+            if active
+            else tag("p", "No active problem is listed.", cls="empty")
+        )
         if len(active) > LISTED or past:
             with st.expander(f"{len(active[LISTED:]) + len(past)} more, active and past", key="pastproblems"):
-                frame.show(_problem_rows(active[LISTED:] + past))
+                frame.show(_problem_rows(active[LISTED:] + past, pointing))
     with right:
         frame.show(theme.section("Not in this chart", "computed from the coded entries; a note may still say it"))
         frame.show(
@@ -155,7 +166,7 @@ def problems_and_gaps(view: ChartView) -> None:
         )
 
 
-def _problem_rows(rows: list[Problem]) -> Markup:
+def _problem_rows(rows: list[Problem], pointing: bool) -> Markup:
     return tag(
         "div",
         join(
@@ -166,6 +177,7 @@ def _problem_rows(rows: list[Problem]) -> Markup:
                     problem.words,
                     tag("span", f" {problem.status}", cls="sm mute") if not problem.active else None,
                 ),
+                about(problem.ref, problem.words) if pointing else None,
                 tag("span", str(problem.onset or "no date"), cls="sm mute nowrap"),
                 cls="pair",
             )
@@ -176,7 +188,7 @@ def _problem_rows(rows: list[Problem]) -> Markup:
 
 
 @frame.part
-def labs(view: ChartView, ring: str = "") -> None:
+def labs(view: ChartView, ring: str = "", pointing: bool = False) -> None:
     """Labs as small multiples against their ranges, with a unit switch; everything else as a table."""
     with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
         frame.show(theme.section("Labs", "up to the clock; band = reference range; triangle = outside it"))
@@ -199,14 +211,14 @@ def labs(view: ChartView, ring: str = "") -> None:
         own = span if newest >= span.start else charts.Span.before(view.now, one.plotted[0].when.start, None)
         draw = partial(charts.lab, one, own, ring)
         drawn = _plot((view.mark, one.name, one.unit, one.points[0].ref, own, ring), draw)
-        made.append(tag("div", lab_head(one), drawn))
+        made.append(tag("div", lab_head(one, pointing), drawn))
     frame.show(tag("div", join(made), cls="lab-grid"))
     if rest:
         with st.expander(f"{len(rest)} other results, latest value of each", key="otherlabs"):
-            frame.show(lab_table(rest))
+            frame.show(lab_table(rest, pointing))
     if view.vitals:
         with st.expander(f"Vital signs, latest of {len(view.vitals)}", key="vitals"):
-            frame.show(lab_table(view.vitals))
+            frame.show(lab_table(view.vitals, pointing))
 
 
 def _rank(one: Series, ring: str) -> tuple[int, int]:
@@ -226,13 +238,14 @@ def _number(one: Series) -> str:
     return f"{last.comparator}{plain_number(last.value)}" if last.value is not None else last.written
 
 
-def lab_head(one: Series) -> Markup:
+def lab_head(one: Series, pointing: bool = False) -> Markup:
     """Name left; latest value with its mark and unit right."""
     last = one.latest
     out = last.side in {"high", "low"}
     return tag(
         "div",
         tag("span", one.name, cls="b"),
+        about(last.ref, f"the latest {one.name}") if pointing else None,
         tag(
             "span",
             tag("span", f"{_mark(last.side)}{_number(one)}", cls="b big" + (" warn" if out else "")),
@@ -244,7 +257,7 @@ def lab_head(one: Series) -> Markup:
     )
 
 
-def lab_table(rows: list[Series]) -> Markup:
+def lab_table(rows: list[Series], pointing: bool = False) -> Markup:
     """Latest value of each series as text."""
     made = []
     for one in rows:
@@ -268,9 +281,11 @@ def lab_table(rows: list[Series]) -> Markup:
                 tag("td", spread or "no range", cls="mute"),
                 tag("td", str(last.when), cls="nowrap"),
                 tag("td", str(len(one.points)), cls="num"),
+                tag("td", about(last.ref, f"the latest {one.name}")) if pointing else None,
             )
         )
     heads = [tag("th", name, scope="col") for name in ("Test", "Latest", "Range", "When", "Results")]
+    heads += [tag("td", "")] if pointing else []
     return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(made)), cls="grid")
 
 
@@ -279,7 +294,7 @@ def _choose_note(ref: str) -> None:
 
 
 @frame.part
-def notes(view: ChartView) -> None:
+def notes(view: ChartView, pointing: bool = False) -> None:
     """The notes: search and list left, the note right."""
     every = view.notes
     left, right = st.columns([1, 1.75], gap="large")
@@ -325,6 +340,8 @@ def notes(view: ChartView) -> None:
         reading = next((one for one in every if one.ref == chosen), None)
         if reading is not None:
             read_note(view, reading, words or "")
+            if pointing:
+                frame.show(tag("p", about(reading.ref, reading.title)))
 
 
 def read_note(view: ChartView, note: Note, words: str) -> None:

@@ -351,13 +351,18 @@ def _selection() -> Callable[..., Any]:
     )
 
 
-def selected(key: str, label: str, act: Callable[[str], None]) -> None:
-    """A button that takes the words which are selected on the page: `act` is called with them once it is pressed."""
+def pointed(key: str, label: str, quote: Callable[[str], None], about: Callable[[str], None]) -> None:
+    """A button that takes the words which are selected on the page, and what hears the rows of the page that have a
+    button of their own (chart_sections.about). `quote` is called with the words, `about` with a row's reference."""
 
-    def quoted() -> None:
+    def said(event: str, act: Callable[[str], None]) -> None:
         _, state = held()
-        words = getattr(state.get(key), "quoted", None)
-        if words:
-            act(_well_formed(str(words)))
+        if value := getattr(state.get(key), event, None):
+            act(_well_formed(str(value)))
 
-    _selection()(key=key, data={"label": label}, on_quoted_change=quoted)
+    _selection()(
+        key=key,
+        data={"label": label},
+        on_quoted_change=lambda: said("quoted", quote),
+        on_pointed_change=lambda: said("pointed", about),
+    )

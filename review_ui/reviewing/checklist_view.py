@@ -23,7 +23,7 @@ from tasks.errors import UsageError, WorkbenchError
 from tasks.package import Task
 from tasks.plans import Plan
 from tasks.review.checklist import Dimension, checklist
-from tasks.review.events import CheckpointAnchor, PlanAmended
+from tasks.review.events import CheckpointAnchor, OwnPlan, PlanAmended
 
 CHECKLIST, CHART, PLANS, GATE = "Checklist", "Chart", "Reference plans", "Gate"
 
@@ -56,20 +56,21 @@ def draw(at: Sitting) -> None:
     found, ex = memory(), examples_of(at)
     if said := found.said.get(at.book.key("")):
         frame.show(frame.notice(*said))
-    plan_line(at)
     if found.view:
         st.session_state["door"] = found.view
         found.view = ""
-    chosen = st.segmented_control(
-        "What to show", [CHECKLIST, CHART, PLANS, GATE], default=CHECKLIST, required=True, key="door",
-        bind="query-params", label_visibility="collapsed",
-    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center", key="planline"):
+        plan_line(at)
+        chosen = st.segmented_control(
+            "What to show", [CHECKLIST, CHART, PLANS, GATE], default=CHECKLIST, required=True, key="door",
+            bind="query-params", label_visibility="collapsed", width="content",
+        )  # fmt: skip
     _judged_wrong(at, ex)
     form = form_of(at, ex, at.book.values())
     left, right = st.columns([1.9, 1], gap="medium")
     with left:
         if chosen == CHART:
-            solve_view.chart(at)
+            solve_view.chart(at, pointing=True)
         elif chosen == PLANS:
             plans(at.task)
         elif chosen == GATE:
@@ -85,23 +86,30 @@ def draw(at: Sitting) -> None:
 
 
 def plan_line(at: Sitting) -> None:
-    """The locked plan as one line, with what may be added to it."""
+    """The locked plan as one line; whole, with what may be added to it, behind its button."""
     locked = at.plan
     assert locked is not None
     plan = locked.plan
+    with st.popover(
+        f"Your plan, locked {locked.at.astimezone():%H:%M}", icon=":material/lock:", key="myplan", on_change="rerun"
+    ) as up:
+        if up.open:
+            whole_plan(at, plan)
     line = " · ".join(part.rstrip(" .") for part in (plan.answer, f"must not: {plan.must_not}", plan.follow_up) if part)
-    with st.expander(f"Your plan, locked {locked.at.astimezone():%H:%M}", icon=":material/lock:", key="myplan"):
-        for key, label, _ in forms.PLAN:
-            frame.show(tag("p", tag("span", f"{label}: ", cls="b"), str(getattr(plan, key))))
-        frame.show(tag("p", tag("span", "How sure: ", cls="b"), plan.confidence))
-        added = [one for one in at.mine if isinstance(one, PlanAmended)]
-        for one in added:
-            frame.show(tag("p", tag("span", f"Correction, {one.at.astimezone():%H:%M}: ", cls="b"), one.text))
-        item = f"amend.{len(added)}"
-        area(at.book, item, "Add a correction; both stay visible", rows=1)
-        id = minted(f"amend-{at.at.task_id}-{at.state.round}-{len(added)}")
-        st.button("Add correction", key=f"amend-{id}", on_click=_amend, args=(at, item, id))
-    frame.show(tag("p", line[:220], cls="sm mute one-line"))
+    frame.show(tag("p", line[:300], cls="sm mute one-line", title=line))
+
+
+def whole_plan(at: Sitting, plan: OwnPlan) -> None:
+    """Every field of the plan, the corrections, and a field for another one."""
+    lines = [tag("p", tag("span", f"{label}: ", cls="b"), str(getattr(plan, key))) for key, label, _ in forms.PLAN]
+    lines.append(tag("p", tag("span", "How sure: ", cls="b"), plan.confidence))
+    added = [one for one in at.mine if isinstance(one, PlanAmended)]
+    lines += [tag("p", tag("span", f"Correction, {one.at.astimezone():%H:%M}: ", cls="b"), one.text) for one in added]
+    frame.show(tag("div", *lines, cls="lines"))
+    item = f"amend.{len(added)}"
+    area(at.book, item, "Add a correction; both stay visible", rows=2)
+    id = minted(f"amend-{at.at.task_id}-{at.state.round}-{len(added)}")
+    st.button("Add correction", key=f"amend-{id}", on_click=_amend, args=(at, item, id))
 
 
 def _amend(at: Sitting, item: str, id: str) -> None:
@@ -318,7 +326,12 @@ def bar(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
     form = form_of(at, ex, at.book.values())
     missing = form.missing
     id = minted(f"review-{at.me}-{at.at.task_id}-{at.state.round}")
-    with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+    with (
+        st.bottom,
+        st.container(
+            horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", wrap=False, key="endbar"
+        ),
+    ):
         needed = f"Before you can submit: {form.summary()}" if missing else "Complete. Nothing can be changed after."
         minutes = at.at.meta.estimated_minutes
         about = f" of about {minutes}" if minutes else ""

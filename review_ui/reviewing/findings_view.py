@@ -9,8 +9,8 @@ import streamlit as st
 from pydantic import TypeAdapter
 
 from review_ui import frame, theme
-from review_ui.autosave import Notebook, area, held, selected, settle_all
-from review_ui.autosave.choices import Row, sheet
+from review_ui.autosave import Area, Notebook, held, pointed, settle_all
+from review_ui.autosave.choices import Row, sheet, text
 from review_ui.chartview import ChartView
 from review_ui.chartview.words import Line
 from review_ui.markup import Markup, tag
@@ -36,7 +36,7 @@ def composing(book: Notebook) -> str:
     return book.values().get("composer") or book.save("composer", new_id()).value
 
 
-def started(book: Notebook, anchor: Anchor | None, text: str, dimension: str) -> None:
+def started(book: Notebook, anchor: Anchor | None, words: str, dimension: str) -> None:
     """Begin a finding with these, unless words of another one stand in the composer."""
     id = composing(book)
     drafts = book.values()
@@ -45,8 +45,8 @@ def started(book: Notebook, anchor: Anchor | None, text: str, dimension: str) ->
     book.save(f"new.{id}.dimension", dimension)
     if anchor is not None:
         book.save(f"new.{id}.anchor", anchor.model_dump_json())
-    if text:
-        book.save(f"new.{id}.text", text)
+    if words:
+        book.save(f"new.{id}.text", words)
 
 
 def titles(task: Task) -> dict[str, str]:
@@ -60,10 +60,7 @@ def composer(at: Sitting) -> None:
     new = f"new.{id}"
     frame.show(tag("h2", "New finding", cls="h2"))
     anchor_picker(at, id)
-    area(at.book, f"{new}.text", "What is wrong, and why", rows=3)
     sheet(at.book, new, tuple(_rows(new)))
-    area(at.book, f"{new}.source", "Source", rows=1, placeholder="Guideline, label, year, section")
-    area(at.book, f"{new}.alternative", "Alternative acceptable plan", rows=1, placeholder="Optional")
     made, needs = forms.finding_of(at.book.values(), id)
     if needs:
         frame.show(tag("p", "Still needed: " + ", ".join(needs) + ".", cls="sm mute", role="status"))
@@ -80,12 +77,16 @@ def _rows(new: str) -> Iterator[Row]:
 
     dimensions = {one.id: one.title for one in checklist().dimensions}
     kinds = {"omission": "By leaving it out", "commission": "By doing it"}
+    harms = (f"{new}.severity", forms.SEVERITIES[1:])
+    yield text(Area(f"{new}.text", "What is wrong, and why", 3))
     yield fields.stacked(f"{new}.dimension", "Dimension", dimensions, "pick")
     yield fields.stacked(f"{new}.weight", "Weight", forms.WEIGHTS)
-    yield fields.stacked(f"{new}.severity", "Harm severity", options(forms.SEVERITIES), "pick", half=True, clear=True)
-    yield fields.stacked(f"{new}.likelihood", "Likelihood", options(forms.LIKELIHOODS), "pick", half=True, clear=True)
-    yield fields.stacked(f"{new}.kind", "How it would harm", kinds, clear=True)
+    yield fields.stacked(f"{new}.severity", "Harm severity", options(forms.SEVERITIES), "pick", half=True)
+    yield fields.stacked(f"{new}.likelihood", "Likelihood", options(forms.LIKELIHOODS), "pick", half=True)
+    yield fields.stacked(f"{new}.kind", "How it would harm", kinds, clear=True, when=harms)
     yield fields.stacked(f"{new}.confidence", "Confidence", forms.CONFIDENCE)
+    yield text(Area(f"{new}.source", "Source", 1, "Guideline, label, year, section"))
+    yield text(Area(f"{new}.alternative", "Alternative acceptable plan", 1, "Optional"))
 
 
 def _add(at: Sitting, id: str) -> None:
@@ -114,7 +115,12 @@ def anchor_picker(at: Sitting, id: str) -> None:
     )
     reading = frame.asked("note")
     with st.container(horizontal=True, vertical_alignment="center", key="anchor-ways"):
-        selected(f"quote-{id}", "Quote the words that I selected", lambda words: _quote(at, item, words, reading))
+        pointed(
+            f"quote-{id}",
+            "Quote the words that I selected",
+            lambda words: _quote(at, item, words, reading),
+            lambda ref: _about(at, item, ref),
+        )
         # The list shuts when it has done what it was for: another place is another list.
         with st.popover(
             "Change what it is about", icon=":material/link:", type="tertiary", key=f"about-{id}-{hash(kept)}",
@@ -140,6 +146,12 @@ def _quote(at: Sitting, item: str, words: str, reading: str) -> None:
         )
     else:
         _anchor(at, item, made)
+
+
+def _about(at: Sitting, item: str, ref: str) -> None:
+    """Anchor the finding to a row of the chart that was pointed at."""
+    if at.task.chart.get(ref) is not None:
+        _anchor(at, item, ResourceAnchor(ref=ref))
 
 
 def places(at: Sitting, id: str, item: str) -> None:
@@ -238,10 +250,12 @@ def added(at: Sitting) -> None:
             st.button("Edit", key=f"edit-{one.id}", type="tertiary", icon=":material/edit:", on_click=_reopen,
                       args=(at, one))  # fmt: skip
     drafts = at.book.values()
-    for id, text in unfinished(drafts):
+    for id, words in unfinished(drafts):
         with st.container(key=f"row-unfinished-{id}"):
             frame.show(
-                tag("div", theme.chips(theme.chip("Not added yet", "gray", "edit_note")), tag("div", text, cls="lines"))
+                tag(
+                    "div", theme.chips(theme.chip("Not added yet", "gray", "edit_note")), tag("div", words, cls="lines")
+                )
             )
             st.button("Go on with it", key=f"resume-{id}", type="tertiary", icon=":material/edit:", on_click=_resume,
                       args=(at, id))  # fmt: skip
@@ -250,11 +264,11 @@ def added(at: Sitting) -> None:
 def unfinished(drafts: Mapping[str, str]) -> list[tuple[str, str]]:
     """(id, text) of findings that were begun, are not added, and do not stand in the composer."""
     found = []
-    for item, text in drafts.items():
+    for item, words in drafts.items():
         new, _, rest = item.partition(".")
         id, _, name = rest.rpartition(".")
-        if new == "new" and name == "text" and text.strip() and id != drafts.get("composer"):
-            found.append((id, text))
+        if new == "new" and name == "text" and words.strip() and id != drafts.get("composer"):
+            found.append((id, words))
     return found
 
 

@@ -28,18 +28,18 @@ def question(at: Sitting) -> None:
     frame.show(tag("div", prose.formatted(at.task.instruction), cls="question"))
 
 
-def chart(at: Sitting) -> None:
-    """The chart, in the order in which it is read."""
+def chart(at: Sitting, *, pointing: bool = False) -> None:
+    """The chart, in the order in which it is read. `pointing`: a finding can be about a row of it."""
     question(at)
     if at.task.meta.context is None:
         frame.show(frame.notice("No patient yet.", "This draft does not name its patient."))
         return
     view = at.at.chart
     chart_sections.facts_strip(view)
-    chart_sections.times(view)
-    chart_sections.problems_and_gaps(view)
-    chart_sections.labs(view, frame.asked("at"))
-    chart_sections.notes(view)
+    chart_sections.times(view, pointing)
+    chart_sections.problems_and_gaps(view, pointing)
+    chart_sections.labs(view, frame.asked("at"), pointing)
+    chart_sections.notes(view, pointing)
 
 
 def plan(at: Sitting) -> None:
