@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+
 from authoring.seat import Done, Made, Seat, Snapshot, Stamp, event
 from tasks.errors import NotAllowed, UsageError
 from tasks.people import person
@@ -56,8 +58,8 @@ class Assigning(Seat):
 
         return self.submit(task, "waive", f"Waive the group rule for {other.name}", build, review_id)
 
-    def open_round(self, task: str, *, review_id: str | None = None) -> Done:
-        """Ask all assigned reviewers for their judgement of the task as it stands."""
+    def open_round(self, task: str, *, due: date | None = None, review_id: str | None = None) -> Done:
+        """Ask all assigned reviewers for their judgement of the task as it stands, by a day if one is given."""
 
         def build(at: Snapshot, stamp: Stamp) -> Made:
             state, wanted = at.state, self.workspace.settings.review.reviewers
@@ -69,11 +71,14 @@ class Assigning(Seat):
                 )
             if state.live_changes:
                 raise UsageError("changes wait for decisions or application.", remedy="Finish them first.")
+            # A day is over when it is over everywhere.
+            if due is not None and due < stamp.at.date() - timedelta(days=1):
+                raise UsageError(f"{due.isoformat()} is over.", remedy="Name a day to come, or none.")
             for one in state.reviewers:
                 self.no_conflict(person(self.people, one), at)
             opened = {**stamp.fields, "round": state.round + 1}
             package = at.package
-            return [ev.RoundOpened(**opened, package=package, reviewers=state.reviewers)], {}
+            return [ev.RoundOpened(**opened, package=package, reviewers=state.reviewers, due=due)], {}
 
         return self.submit(task, "open_round", "Open a round of review", build, review_id)
 

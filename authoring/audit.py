@@ -183,7 +183,8 @@ def event_words(one: ev.Event) -> str:
         case ev.Waived():
             return f"Waived {one.rule.replace('_', ' ')} for {one.person}: {one.reason}"
         case ev.RoundOpened():
-            return f"Opened round {one.round} for {', '.join(one.reviewers)}"
+            due = f", due {one.due:%-d %b %Y}" if one.due else ""
+            return f"Opened round {one.round} for {', '.join(one.reviewers)}{due}"
         case ev.PlanLocked():
             return "Locked the own plan"
         case ev.PlanAmended():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -59,10 +60,18 @@ def waive(
         told(done, f"The group rule is waived for {person}", as_json=as_json)
 
 
-def open_(task: TaskId, actor: Actor = None, review_id: ReviewId = None, as_json: AsJson = False) -> None:
+def open_(
+    task: TaskId,
+    due: Annotated[
+        datetime | None, typer.Option(help="The day by which reviews are asked for.", formats=["%Y-%m-%d"])
+    ] = None,
+    actor: Actor = None,
+    review_id: ReviewId = None,
+    as_json: AsJson = False,
+) -> None:
     """Open a round: ask all assigned reviewers for their judgement of the task as it stands."""
     with reported():
-        done = desk(actor).open_round(task, review_id=review_id)
+        done = desk(actor).open_round(task, due=due.date() if due else None, review_id=review_id)
         told(done, f"Round {done.events[0].round} is open", as_json=as_json)
 
 

@@ -35,7 +35,7 @@ def draw(who: Person) -> list[Work]:
     left, right = st.columns([1.75, 1], gap="small")
     with left:
         carry_on(rows, drafts, db, who)
-    with right:
+    with right, st.container(border=True, height="stretch", key="progress"):
         frame.show(progress(rows, who))
     counts = {name: len(worklist.tab(name, rows)) for name in worklist.TABS}
     chosen = st.segmented_control(
@@ -45,7 +45,15 @@ def draw(who: Person) -> list[Work]:
     )  # fmt: skip
     shown = filtered(worklist.tab(chosen or "All", rows))
     table(shown, now)
-    since(rows, db, who)
+    soon = due(needs, now)
+    if soon is None:
+        since(rows, db, who)
+    else:
+        left, right = st.columns([1.62, 1], gap="medium")
+        with left:
+            since(rows, db, who)
+        with right:
+            frame.show(soon)
     return shown
 
 
@@ -66,20 +74,37 @@ def greeting(who: Person, needs: list[Work], now: datetime) -> None:
         said.append(f"{vetoed} held by a veto")
     if oldest:
         said.append(f"the oldest has waited {oldest} day{'s' if oldest != 1 else ''}")
-    frame.show(
-        tag(
-            "header",
-            tag("div", tag("h1", words, cls="h1"), tag("p", "; ".join(said).capitalize() or " ", cls="lead")),
-            identity.identity_chips(identity.current()),
-            cls="head",
-        )
-    )
-    identity.chooser()
+    late = sum(one.state.due is not None and one.state.due < now.date() and one.state.round_is_open for one in needs)
+    if late:
+        said.append(f"{late} past {'its' if late == 1 else 'their'} day")
+    lead = "; ".join(said)
+    with st.container(horizontal=True, vertical_alignment="center", key="greeting"):
+        frame.show(
+            tag(
+                "header",
+                tag("div", tag("h1", words, cls="h1"),
+                    tag("p", f"{lead[0].upper()}{lead[1:]}.", cls="lead") if lead else None),
+                identity.identity_chips(identity.current()),
+                cls="head",
+            )
+        )  # fmt: skip
+        with st.container(width="content"):
+            identity.chooser()
 
 
 def stage_chip(one: Work) -> Markup:
-    """Where the task stands."""
+    """Where the task stands; where it is this person's turn, what exactly waits for them."""
     words, tone, icon = worklist.STAGES[one.state.stage]
+    turn = one.mine[0].what if one.mine else ""
+    if turn == "review":
+        return theme.chip(
+            "1 · Checklist" if one.solved else "1 · Solve first", tone, "checklist" if one.solved else icon
+        )
+    if turn == "adjudicate":
+        split = sum(change.status == "split" for change in one.state.changes.values())
+        return theme.chip(f"3 · Adjudicate {split}", "violet", "gavel")
+    if turn == "decide":
+        return theme.chip(f"{words} {one.to_decide}", tone, icon)
     return theme.chip(words, tone, icon)
 
 
@@ -87,8 +112,7 @@ def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Pe
     """Continue where I left off."""
     begun = [one for one in rows if one.drafted and one.mine]
     if not begun:
-        words = "Nothing is begun. Drafts that you leave stand here."
-        frame.show(tag("div", tag("div", "Continue where I left off", cls="xs mute b"), tag("p", words), cls="card"))
+        first_in_line(worklist.tab("Needs me", rows))
         return
     one = max(begun, key=lambda work: drafts[work.task_id])
     kept = db.drafts(who.id, one.task_id, one.state.round)
@@ -98,7 +122,9 @@ def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Pe
     day = "today" if at.date() == datetime.now().astimezone().date() else f"{at:%-d %b}"
     about = f" of about {one.listed.minutes}" if one.listed.minutes else ""
     where = f"You were at “{item_words(last.item)}”. " if last else ""
-    with st.container(border=True, horizontal=True, wrap=False, vertical_alignment="center", key="carry-on"):
+    with st.container(
+        border=True, horizontal=True, wrap=False, vertical_alignment="center", height="stretch", key="carry-on"
+    ):
         frame.show(
             tag(
                 "div",
@@ -113,6 +139,33 @@ def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Pe
             )
         )  # fmt: skip
         if st.button("Resume", type="primary", icon=":material/arrow_forward:", key="resume", width=150):
+            frame.go(one.page, {"id": one.task_id})
+
+
+def first_in_line(needs: list[Work]) -> None:
+    """Where nothing is begun: what to begin with."""
+    with st.container(
+        border=True, horizontal=True, wrap=False, vertical_alignment="center", height="stretch", key="carry-on"
+    ):
+        if not needs:
+            words = tag("p", "Nothing is begun. What you leave half done stands here.", cls="mute")
+            frame.show(tag("div", tag("div", "Continue where I left off", cls="xs mute b"), words))
+            return
+        one = needs[0]
+        about = f"About {one.listed.minutes} min; stop whenever you like." if one.listed.minutes else ""
+        frame.show(
+            tag(
+                "div",
+                tag("div", "Nothing is begun. First in line", cls="xs mute b"),
+                tag("div", one.listed.title, cls="h2"),
+                theme.chips(
+                    stage_chip(one), theme.chip(one.listed.specialty),
+                    *([theme.chip("Blind until all are in", "gray", "visibility_off")] if one.blind else []),
+                ),
+                tag("p", about, cls="sm mute"),
+            )
+        )  # fmt: skip
+        if st.button(one.verb, type="primary", icon=":material/arrow_forward:", key="resume", width=150):
             frame.go(one.page, {"id": one.task_id})
 
 
@@ -169,7 +222,6 @@ def progress(rows: list[Work], who: Person) -> Markup:
         tag("div", *bar, cls="segments"),
         tag("div", *cells, cls="progress-cells sm"),
         tag("p", agreed_words(rows, who), cls="sm mute"),
-        cls="card",
     )  # fmt: skip
 
 
@@ -231,12 +283,25 @@ def cells(one: Work, now: datetime) -> Markup:
             tag("span", " findings", cls="narrow-only"), cls=None if one.findings else "mute"),
         tag("div", theme.chip(f"{one.vetoes} veto{'es' if one.vetoes > 1 else ''}", "veto", "front_hand"))
         if one.vetoes
-        else tag("div", "none", tag("span", " vetoed", cls="narrow-only"), cls="mute"),
+        else tag("div", "hidden" if one.blind else "none", tag("span", " vetoes", cls="narrow-only"), cls="mute"),
         tag("div", tag("span", dots, aria_hidden="true"),
             tag("span", " hidden" if one.blind else f" {done} of {total}", cls="sm mute")),
         tag("div", f"{one.days(now)} d"),
         cls="work-row",
     )  # fmt: skip
+
+
+#: What others did, in two words, with an icon.
+NEWS: dict[type[ev.Base], tuple[str, str]] = {
+    ev.Proposed: ("edit_note", "Changes proposed"),
+    ev.Decided: ("checklist", "Decided"),
+    ev.VetoLifted: ("front_hand", "Veto lifted"),
+    ev.Adjudicated: ("gavel", "Adjudicated"),
+    ev.Applied: ("commit", "Changes applied"),
+    ev.Signed: ("draw", "Signed"),
+    ev.Released: ("verified", "Released"),
+    ev.RoundOpened: ("flag", "Round opened"),
+}
 
 
 def since(rows: list[Work], db: StateDb, who: Person) -> None:
@@ -248,29 +313,67 @@ def since(rows: list[Work], db: StateDb, who: Person) -> None:
         seen = db.seen(who.id, one.task_id)
         mark = seen[1] if seen else None
         for event in one.listed.events:
-            if event.actor in (who.id, "workbench") or (mark and event.at <= mark) or not _told(event):
+            if event.actor in (who.id, "workbench") or (mark and event.at <= mark) or type(event) not in NEWS:
                 continue
             found.append((event, one))
+    frame.show(theme.section("Since I last looked", f"{len(found)} by others" if found else ""))
     if not found:
+        frame.show(tag("p", "Nothing new on your tasks.", cls="sm mute"))
         return
     found.sort(key=lambda pair: pair[0].at, reverse=True)
     from authoring.audit import event_words
 
     names = {one.id: one.name for one in identity.people()}
-    frame.show(theme.section("Since I last looked", f"{len(found)} by others"))
-    lines = [
-        tag(
-            "div",
-            tag("span", f"{event.at.astimezone():%-d %b, %H:%M}", cls="sm mute nowrap"),
-            tag("span", names.get(event.actor, event.actor), cls="b"),
-            tag("span", f"{event_words(event)[:200]}", tag("span", f" · {one.listed.title[:60]}", cls="sm mute")),
-            cls="since-row",
-        )
-        for event, one in found[:8]
-    ]
+    lines = []
+    for event, one in found[:8]:
+        icon, what = NEWS[type(event)]
+        if isinstance(event, ev.Decided) and event.decision == "veto":
+            icon, what = "front_hand", "Veto placed"
+        words = event_words(event)
+        for id, name in names.items():
+            words = words.replace(id, name)
+        lines.append(
+            tag(
+                "div",
+                theme.icon(icon, "mute"),
+                tag("span", what, cls="b"),
+                tag("span", f"{names.get(event.actor, event.actor)}: {words[:200]}",
+                    tag("span", f" · {one.listed.title[:60]}", cls="mute"), cls="sm"),
+                tag("span", when(event.at), cls="sm mute nowrap"),
+                cls="since-row",
+            )
+        )  # fmt: skip
     frame.show(tag("div", join(lines), cls="rows"))
 
 
-def _told(event: ev.Event) -> bool:
-    told = (ev.Proposed, ev.Decided, ev.VetoLifted, ev.Adjudicated, ev.Applied, ev.Signed, ev.Released, ev.RoundOpened)
-    return isinstance(event, told)
+def when(at: datetime) -> str:
+    """ "07:55" today, "yesterday 18:40", else "27 Nov"."""
+    here, today = at.astimezone(), datetime.now().astimezone().date()
+    if here.date() == today:
+        return f"{here:%H:%M}"
+    return f"yesterday {here:%H:%M}" if (today - here.date()).days == 1 else f"{here:%-d %b}"
+
+
+def due(needs: list[Work], now: datetime) -> Markup | None:
+    """The reviews that are asked for within seven days, or were; None where no round of theirs has a day."""
+    today = now.astimezone().date()
+    dated = sorted(
+        ((one.state.due, one) for one in needs if one.state.due is not None and one.state.round_is_open),
+        key=lambda pair: (pair[0], pair[1].task_id),
+    )
+    shown = [(day, one) for day, one in dated if (day - today).days <= 7]
+    if not shown:
+        return None
+    lines = [
+        tag(
+            "div",
+            tag("span", f"{day:%a %-d %b}", cls="nowrap num-left"),
+            tag("span", one.listed.title[:80]),
+            theme.chip("past its day", "orange", "schedule")
+            if day < today
+            else tag("span", "Submit checklist" if one.solved else "Lock plan, submit", cls="sm mute"),
+            cls="due-row",
+        )
+        for day, one in shown[:8]
+    ]
+    return join([theme.section("Due this week", "as the lead asked"), tag("div", join(lines), cls="rows")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 
 import streamlit as st
 
@@ -94,10 +95,13 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
     busy = drawn = applying_view.draw(at, lambda what: may(at, "apply" if what == "apply" else "run_gate"))
     if not busy and may(at, "open_round") and not state.round_is_open and state.reviewers and not state.live_changes:
         drawn = True
-        acting.button(
-            at, f"Open round {state.round + 1}", f"round-{state.round + 1}-{len(at.at.events)}", _rounding(at),
-            key="round", icon=":material/flag:",
-        )  # fmt: skip
+        due = f"due-{at.at.task_id}-{state.round + 1}"
+        with st.container(horizontal=True, vertical_alignment="bottom", key="open-round"):
+            st.date_input("Reviews asked for by (optional)", value=None, min_value="today", key=due, width=240)
+            acting.button(
+                at, f"Open round {state.round + 1}", f"round-{state.round + 1}-{len(at.at.events)}", _rounding(at, due),
+                key="round", icon=":material/flag:",
+            )  # fmt: skip
     accepted = [one for one in state.changes.values() if one.status == "accepted"]
     if accepted and may(at, "apply") and not busy:
         drawn = True
@@ -124,9 +128,10 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
         frame.show(tag("p", next_words(at), cls="sm mute"))
 
 
-def _rounding(at: Sitting) -> acting.Does:
+def _rounding(at: Sitting, due: str) -> acting.Does:
     def does(book: Notebook, id: str) -> str:
-        at.desk.open_round(at.at.task_id, review_id=id)
+        day = st.session_state.get(due)
+        at.desk.open_round(at.at.task_id, due=day if isinstance(day, date) else None, review_id=id)
         return "The round is open."
 
     return does

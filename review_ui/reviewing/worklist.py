@@ -37,7 +37,8 @@ STAGES: dict[Stage, tuple[str, Tone, str]] = {
 
 @dataclass(frozen=True)
 class Work:
-    """One task for one person. `page` and `verb`: where its button leads; `days`: how long it has waited."""
+    """One task for one person. `page` and `verb`: where its button leads; `days`: how long it has waited; `solved`: the
+    own plan of the open round is locked; `to_decide`: changes that wait for this person."""
 
     listed: Listed
     state: ReviewState
@@ -49,6 +50,8 @@ class Work:
     signed: bool
     assigned: bool
     blind: bool
+    solved: bool = False
+    to_decide: int = 0
 
     @property
     def task_id(self) -> str:
@@ -89,6 +92,11 @@ def work(listed: Listed, who: Person | None, db: StateDb, drafts: Mapping[str, d
         signed=who is not None and who.id in state.signatures,
         assigned=who is not None and who.id in state.assigned,
         blind=asked and state.round_is_open,
+        solved=any(one.kind == "plan" and who is not None and one.person == who.id for one in coming),
+        to_decide=sum(
+            who is not None and who.id in change.waiting_for and change.status == "undecided"
+            for change in state.changes.values()
+        ),
     )
 
 

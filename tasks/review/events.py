@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import date
 from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 from uuid import uuid4
@@ -187,6 +188,7 @@ class RoundOpened(Base):
     type: Literal["round_opened"] = "round_opened"
     package: Sha
     reviewers: tuple[str, ...] = Field(min_length=1)
+    due: date | None = Field(default=None, description="the day by which the lead asks for the reviews")
 
 
 class PlanLocked(Base):

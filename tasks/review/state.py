@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal
 
 from tasks.review.events import (
@@ -99,6 +100,7 @@ class ReviewState:
     assigned: Mapping[str, str] = field(default_factory=dict)  # person -> reviewer | pharmacist | adjudicator
     waivers: tuple[Waived, ...] = ()
     round_reviewers: tuple[str, ...] = ()
+    due: date | None = None  # of the round
     reviews: Mapping[tuple[int, str], Review] = field(default_factory=dict)
     findings: Mapping[str, FindingState] = field(default_factory=dict)
     changes: Mapping[str, ChangeState] = field(default_factory=dict)
@@ -184,6 +186,7 @@ class _Folding:
         self.assigned: dict[str, str] = {}
         self.waivers: list[Waived] = []
         self.round_reviewers: tuple[str, ...] = ()
+        self.due: date | None = None
         self.reviews: dict[tuple[int, str], Review] = {}
         self.findings: dict[str, FindingState] = {}
         self.refs: dict[str, tuple[ChangeRef, Proposed]] = {}
@@ -217,6 +220,7 @@ class _Folding:
             case RoundOpened():
                 self.round = event.round
                 self.round_reviewers = event.reviewers
+                self.due = event.due
                 self.signatures.clear()
             case PlanLocked() | PlanAmended() | ReviewSubmitted():
                 self._reviewed(event)
@@ -322,6 +326,7 @@ class _Folding:
             assigned=dict(self.assigned),
             waivers=tuple(self.waivers),
             round_reviewers=self.round_reviewers,
+            due=self.due,
             reviews=dict(self.reviews),
             findings=dict(self.findings),
             changes=changes,

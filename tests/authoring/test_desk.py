@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -562,6 +563,23 @@ def test_ten_times_over_everything_lands(room: Room, time: int) -> None:
     by_processes(room, 4, 15)
     assert len(set(landed(room, "p"))) == 60
     assert room.store.check() == []
+
+
+def test_a_round_may_have_a_day_by_which_reviews_are_asked_for(room: Room) -> None:
+    lead = room.desk(LEAD)
+    for one in (ANN, BOB):
+        lead.assign(TINY_ID, one.id, "reviewer")
+    today = datetime.now(UTC).date()
+    with pytest.raises(UsageError, match="is over"):
+        lead.open_round(TINY_ID, due=today - timedelta(days=2))
+    lead.open_round(TINY_ID, due=today + timedelta(days=5))
+    assert lead.state(TINY_ID).due == today + timedelta(days=5)
+    for one in (ANN, BOB):
+        room.desk(one).lock_plan(TINY_ID, PLAN)
+        room.desk(one).submit_review(TINY_ID, review(()))
+    # The next round has a day of its own, or none.
+    lead.open_round(TINY_ID)
+    assert lead.state(TINY_ID).due is None
 
 
 # Big and nasty
