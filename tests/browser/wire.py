@@ -14,6 +14,8 @@ class Wire:
 
     page: Page
     frames: list[bytes] = field(default_factory=list)
+    #: The source of pages that were looked at, by their address.
+    pages: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.page.on("websocket", self._opened)
@@ -23,6 +25,11 @@ class Wire:
 
     def _received(self, payload: Any) -> None:
         self.frames.append(payload.encode("utf-8") if isinstance(payload, str) else bytes(payload))
+
+    def where(self, *markers: str) -> dict[str, list[str]]:
+        """{address: the markers that stand in its source} of the pages that were kept."""
+        found = {path: [one for one in markers if one in source] for path, source in self.pages.items()}
+        return {path: held for path, held in found.items() if held}
 
     def found(self, *markers: str) -> list[str]:
         """The markers that stand in the page's source, or in any frame so far."""
