@@ -18,7 +18,7 @@ from review_ui.reviewing import forms
 from review_ui.reviewing.examples import examples
 from tasks.package import SUITE
 from tasks.review.checklist import checklist
-from tasks.review.events import ReviewSubmitted
+from tasks.review.events import ReviewSubmitted, parse_events
 from tasks.workspace import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -70,6 +70,27 @@ def fill_plan(page: Page, reviews: ModuleType, **other: str) -> None:
     expect(page.get_by_role("button", name="Lock plan")).to_be_enabled(timeout=30_000)
 
 
+def twice(page: Page, name: str) -> None:
+    """Two clicks on one place, 450 ms apart: what a double click of a slow hand does."""
+    box = page.get_by_role("button", name=name).bounding_box()
+    assert box
+    where = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.click(*where)
+    page.wait_for_timeout(450)
+    page.mouse.click(*where)
+
+
+def choose(page: Page, group: str, word: str) -> None:
+    page.get_by_role("radiogroup", name=group, exact=True).get_by_role("radio", name=word, exact=True).click()
+
+
+def checklist_of(seen: Any, workspace: Workspace, reviews: ModuleType, who: str) -> None:
+    """The checklist, with the plan locked at the desk."""
+    reviews.desk(workspace, who).lock_plan(TASK, reviews.PLAN)
+    seen.open(at(who))
+    expect(seen.page.get_by_role("button", name="Next open item")).to_be_visible(timeout=30_000)
+
+
 def test_text_survives_a_reload_right_after_the_last_key_and_another_page(
     app: str, look: Callable[..., Any], reviews: ModuleType
 ) -> None:
@@ -119,13 +140,7 @@ def test_two_clicks_450_ms_apart_lock_one_plan_with_the_text_typed_right_before(
     seen.open(at(reviews.ONE))
     fill_plan(seen.page, reviews)
     field(seen.page, reviews.LABELS["follow_up"]).press_sequentially(" AND BY PHONE", delay=10)
-    lock = seen.page.get_by_role("button", name="Lock plan")
-    box = lock.bounding_box()
-    assert box
-    where = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    seen.page.mouse.click(*where)
-    seen.page.wait_for_timeout(450)
-    seen.page.mouse.click(*where)
+    twice(seen.page, "Lock plan")
     expect(seen.page.get_by_text("Your plan, locked")).to_be_visible(timeout=30_000)
     sealed = reviews.desk(workspace, reviews.ONE).db.sealed(TASK, 1)
     assert [one.kind for one in sealed] == ["plan"]
@@ -228,7 +243,7 @@ def test_five_clicks_a_second_with_typing_between_lose_no_choice_and_no_word(
         jobs: list[Callable[[], None]] = []
         words: dict[str, str] = {}
 
-        def choose(item: str, group: str, options: dict[str, str]) -> None:
+        def plan(item: str, group: str, options: dict[str, str]) -> None:
             value = rng.choice(sorted(options))
             jobs.append(partial(who.choose, item, group, options[value], value))
 
@@ -238,19 +253,19 @@ def test_five_clicks_a_second_with_typing_between_lose_no_choice_and_no_word(
 
         for _ in range(2):  # each chosen twice: the second time it is changed, or clicked once more
             for one in checklist().dimensions:
-                choose(f"verdict.{one.id}", f"Verdict: {one.title}", {"acceptable": "Acceptable", "unsafe": "Unsafe"})
+                plan(f"verdict.{one.id}", f"Verdict: {one.title}", {"acceptable": "Acceptable", "unsafe": "Unsafe"})
             for id, number in numbers.items():
                 ratings = {"essential": "Essential", "optional": "Optional"}
-                choose(f"rating.{id}", f"Rating of checkpoint {number}", ratings)
+                plan(f"rating.{id}", f"Rating of checkpoint {number}", ratings)
         for one in checklist().dimensions:
             for question in one.questions:
-                choose(f"q.{one.id}.{question.id}", question.text, forms.ANSWERS)
+                plan(f"q.{one.id}.{question.id}", question.text, forms.ANSWERS)
             write(f"comment.{one.id}", f"Comment on {one.title.lower()}", f"What I think of {one.title.lower()}.")
         for id, found in orders.items():
             for place, example in enumerate(found, 1):
                 group = f"Order {place} of checkpoint {numbers[id]}"
-                choose(f"tick.{id}.{example.key}", group, {"right": "Right", "wrong": "Wrong"})
-        choose("confidence", "How sure are you of this review?", forms.CONFIDENCE)
+                plan(f"tick.{id}.{example.key}", group, {"right": "Right", "wrong": "Wrong"})
+        plan("confidence", "How sure are you of this review?", forms.CONFIDENCE)
         rng.shuffle(jobs)
         write_source = "Label, section 2.1, and what the nurse said 🙂"
         who.write("Source", write_source)
@@ -275,6 +290,151 @@ def checked(page: Page, group: str) -> str:
     """What a segmented control shows as chosen."""
     chosen = page.get_by_role("radiogroup", name=group, exact=True).locator("[aria-checked=true] > span:last-child")
     return chosen.first.inner_text().strip().lower() if chosen.count() else ""
+
+
+def test_two_clicks_450_ms_apart_add_one_correction_one_finding_and_submit_once(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    seen = look(app)
+    checklist_of(seen, workspace, reviews, reviews.ONE)
+    page = seen.page
+    page.get_by_role("button", name="Your plan, locked").click()
+    field(page, "Add a correction").press_sequentially("Potassium the same day.", delay=10)
+    twice(page, "Add correction")
+    expect(page.get_by_text("Potassium the same day.").first).to_be_visible(timeout=30_000)
+    page.keyboard.press("Escape")
+    rate_all(page)
+    field(page, "What is wrong, and why").press_sequentially("No time is given.", delay=10)
+    page.get_by_role("combobox", name="Dimension").select_option("Patient safety")
+    choose(page, "Weight", "Should")
+    choose(page, "Confidence", "Sure")
+    expect(page.get_by_role("button", name="Add finding")).to_be_enabled(timeout=30_000)
+    # Typed right before the click: it belongs to the finding.
+    field(page, "What is wrong, and why").press_sequentially(" AND NO PERSON.", delay=10)
+    twice(page, "Add finding")
+    expect(page.locator(".st-key-finding").get_by_text("No time is given. AND NO PERSON.")).to_be_visible(
+        timeout=30_000
+    )
+    expect(field(page, "What is wrong, and why")).to_have_value("")
+    expect(page.get_by_role("button", name="Submit review")).to_be_enabled(timeout=30_000)
+    twice(page, "Submit review")
+    expect(page.get_by_text("Your review is in. This is what was stored.")).to_be_visible(timeout=30_000)
+    # The read-back holds it all, and how agents did has its door now.
+    for words in ("Potassium the same day.", "No time is given. AND NO PERSON.", "How agents did on this task"):
+        expect(page.get_by_text(words).first).to_be_visible()
+    sealed = reviews.desk(workspace, reviews.ONE).db.sealed(TASK, 1)
+    events = [event for one in sealed for event in parse_events(one.events)]
+    assert [one.type for one in events] == ["plan_locked", "plan_amended", "review_submitted"]
+    submitted = events[-1]
+    assert isinstance(submitted, ReviewSubmitted)
+    assert [one.text for one in submitted.findings] == ["No time is given. AND NO PERSON."]
+
+
+def test_what_is_missing_has_a_door_to_each_place_and_a_finding_is_put_at_a_row_of_the_chart(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    seen = look(app)
+    checklist_of(seen, workspace, reviews, reviews.ONE)
+    page = seen.page
+    assert "How agents did" not in page.content()
+    # Next leads to what is open when it is pressed, not to what was open when the page was drawn.
+    choose(page, "Verdict: Instruction clarity", "Acceptable")
+    page.get_by_role("button", name="Next open item").click()
+    opened = page.get_by_role("radiogroup", name="Verdict: Clinical reasoning").get_by_role("radio", name="Acceptable")
+    expect(opened).to_be_focused(timeout=30_000)
+    expect(page.get_by_role("button", name="Clinical reasoning", exact=True)).to_have_attribute("aria-expanded", "true")
+    # By keyboard alone from there: arrows choose.
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radiogroup", name="Verdict: Clinical reasoning").get_by_role("radio", name="Needs change")
+           ).to_be_checked()  # fmt: skip
+    choose(page, "Rating of checkpoint 2", "Wrong")
+    page.get_by_role("button", name="What is missing").click()
+    page.get_by_role("button", name="Why checkpoint 2 is wrong").click()
+    expect(field(page, "Why checkpoint 2 is wrong or not gradable")).to_be_focused(timeout=30_000)
+    page.keyboard.type("It forgets the repeat.")
+    page.get_by_role("button", name="What is missing").click()
+    expect(page.get_by_role("button", name="Why checkpoint 2 is wrong")).to_have_count(0, timeout=30_000)
+    page.get_by_role("button", name="A finding that says what is wrong in clinical reasoning").click()
+    expect(field(page, "What is wrong, and why")).to_be_focused(timeout=30_000)
+    expect(page.get_by_role("combobox", name="Dimension")).to_have_value("clinical_reasoning")
+
+    # The finding is about a row of the chart, pointed at there; or found by words.
+    page.get_by_role("radio", name="Chart", exact=True).click()
+    row = page.locator(".rows .pair").filter(has=page.locator("[data-about]")).first
+    row.hover(timeout=30_000)
+    row.get_by_role("button", name="Finding about").click()
+    anchor = page.locator(".st-key-finding .anchor")
+    expect(anchor).to_contain_text("Problem: Type 2 diabetes", timeout=30_000)
+    page.get_by_role("button", name="Change what it is about").click()
+    words = page.get_by_role("textbox", name="An entry of the chart, by words of it")
+    words.fill("potassium")
+    page.get_by_role("button", name="Take").first.click(timeout=30_000)
+    expect(anchor).to_contain_text("otassium", timeout=30_000)
+    drafts = reviews.desk(workspace, reviews.ONE).db.drafts(reviews.ONE, TASK, 1)
+    assert '"kind":"resource"' in drafts[f"new.{drafts['composer'].value}.anchor"].value
+    assert drafts["why.cp2"].value == "It forgets the repeat."
+
+
+def test_choices_made_while_the_server_is_away_are_kept_when_it_is_back(
+    serve: Callable[..., Any], workspace: Workspace, look: Callable[..., Any], reviews: ModuleType, playwright: object
+) -> None:
+    environment = {"WORKBENCH_WORKSPACE": str(workspace.path)}
+    with serve(ROOT / "app.py", environment) as url:
+        seen = look(url)
+        checklist_of(seen, workspace, reviews, reviews.ONE)
+        choose(seen.page, "Verdict: Patient safety", "Unsafe")
+        seen.settle()
+    for group, word in (("Verdict: Patient safety", "Needs change"), ("Rating of checkpoint 1", "Optional")):
+        # The notice of a lost connection lies over the page; a keyboard still reaches it.
+        radio = seen.page.get_by_role("radiogroup", name=group).get_by_role("radio", name=word)
+        radio.evaluate("button => button.click()")
+        assert radio.get_attribute("aria-checked") == "true"
+    db = reviews.desk(workspace, reviews.ONE).db
+    assert db.drafts(reviews.ONE, TASK, 1)["verdict.patient_safety"].value == "unsafe"
+    # Meanwhile another window, of another machine, rated the second checkpoint: that stands.
+    db.save_draft(reviews.ONE, TASK, 1, "rating.cp2", "essential")
+    with serve(ROOT / "app.py", environment, urlsplit(url).port):
+        expect(seen.page.get_by_text("1 of 5 dimensions judged")).to_be_visible(timeout=60_000)
+        expect(seen.page.get_by_text("2 of 2 rated")).to_be_visible(timeout=60_000)
+        kept = db.drafts(reviews.ONE, TASK, 1)
+        assert kept["verdict.patient_safety"].value == "needs change"
+        assert kept["rating.cp1"].value == "optional"
+        assert kept["rating.cp2"].value == "essential"
+        assert checked(seen.page, "Rating of checkpoint 2") == "essential"
+
+
+def test_a_field_takes_any_text_and_says_what_does_not_fit(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    seen = look(app)
+    seen.open(at(reviews.ONE))
+    page = seen.page
+    page.on("dialog", lambda dialog: dialog.accept())
+    db = reviews.desk(workspace, reviews.ONE).db
+    label = reviews.LABELS["answer"]
+    answer = field(page, label)
+
+    def paste(text: str) -> None:
+        answer.focus()
+        page.evaluate("text => document.execCommand('insertText', false, text)", text)
+
+    paste("Kalium 5,9 🙂\r\n\tzweite Zeile \u202e und \ud83d halb")
+    answer.blur()
+    saved(page, label)
+    kept = db.drafts(reviews.ONE, TASK, 1)["plan.answer"].value
+    assert kept == "Kalium 5,9 🙂\n\tzweite Zeile \u202e und \ufffd halb"
+    answer.fill("")
+    paste("x" * 1_000_000)
+    box = page.locator(".wb-field").filter(has=page.get_by_text(label, exact=True))
+    expect(box.locator(".wb-state")).to_contain_text("Not saved: 900,000 characters too many (100,000 fit)")
+    assert len(answer.input_value()) == 1_000_000
+    page.reload()
+    # Nothing of it was cut off or lost: it is there again, and says so again.
+    expect(box.locator(".wb-state")).to_contain_text("900,000 characters too many", timeout=30_000)
+    assert len(answer.input_value()) == 1_000_000
+    answer.fill("x" * 100_000)
+    saved(page, label)
+    assert db.drafts(reviews.ONE, TASK, 1)["plan.answer"].value == "x" * 100_000
 
 
 def rate_all(page: Page) -> None:
