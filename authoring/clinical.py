@@ -140,14 +140,14 @@ def _row(path: str, before: Any, after: Any) -> tuple[Row, frozenset[str]]:
                     break
                 prose = words(*(told[0] if told else "" for told in (told_a, told_b))) if kind is _attachment else ()
                 range_ = _range(after if b is not None else before) if kind is _quantity else ""
-                return Row(_label(place), place, texts[0], texts[1], range_, prose), covers
+                return Row(label(place), place, texts[0], texts[1], range_, prose), covers
     a, b = _at(before, path), _at(after, path)
     texts = [_ABSENT if one is None else one if isinstance(one, str) else _json(one) for one in (a, b)]
     if texts[0] == texts[1]:
         # 5 and "5" read alike and are not.
         texts = [_json(a), _json(b)]
     marked = _words(a, b) if _is_prose(a) or _is_prose(b) else ()
-    return Row(_label(path), path, texts[0], texts[1], prose=marked), frozenset({path})
+    return Row(label(path), path, texts[0], texts[1], prose=marked), frozenset({path})
 
 
 def _words(a: Any, b: Any) -> tuple[Piece, ...]:
@@ -224,7 +224,7 @@ def _range(body: Any) -> str:
     return f"at least {low[0]}" if low else f"at most {high[0]}" if high else ""
 
 
-def _label(path: str) -> str:
+def label(path: str) -> str:
     """ "/dosageInstruction/0/doseAndRate/0/doseQuantity" -> "Directions: dose"."""
     parts = [part for part in path.split("/")[1:] if not part.isdigit() and part not in ("content", "doseAndRate")]
     said = []

@@ -10,17 +10,18 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from authoring import tomltext
+from authoring.clinical import label
 from authoring.comparing import edits_between
 from authoring.edits import CheckpointEdit, Edit
 from authoring.proposals import ProposedEdit
 from tasks.anchors import attached_text
 from tasks.errors import UsageError
+from tasks.fhir.elements import check
 from tasks.fhir.resources import dump_json, parse_json
 from tasks.structure import chart_type
 
 #: Elements that no form offers: they say what the resource is.
 _FIXED = ("resourceType", "id", "meta")
-NOTE = "note text"
 
 
 @dataclass(frozen=True)
@@ -58,27 +59,62 @@ def leaves(body: Mapping[str, Any]) -> list[Leaf]:
     return out
 
 
-def label(pointer: str) -> str:
-    """ "valueQuantity › value"; places in a list of one are left out of the words by their number 1."""
-    parts = [part for part in pointer.split("/") if part]
-    return " › ".join(f"({int(part) + 1})" if part.isdecimal() else part for part in parts).replace(" › (1)", "")
+#: Parts of a pointer under which stands what a machine reads: codes, links, origins.
+_MACHINE = ("coding", "identifier", "extension", "modifierExtension", "contained", "div")
+_MACHINE_LEAVES = ("system", "reference", "url", "contentType", "code", "id", "type", "hash", "size", "creation")
+#: Where a comment may be added that is not there.
+COMMENT = "/note/0/text"
+
+
+def for_a_machine(leaf: Leaf) -> bool:
+    """Whether a reader of the chart never meets this value: it is offered after the others."""
+    parts = leaf.pointer.split("/")[1:]
+    return any(part in _MACHINE for part in parts) or parts[-1] in _MACHINE_LEAVES
+
+
+def may_comment(body: Mapping[str, Any]) -> bool:
+    """Whether the resource has no comment and may have one."""
+    if "note" in body:
+        return False
+    return not any(one.path == f"{body['resourceType']}.note" for one in check({**body, "note": [{"text": "x"}]}))
 
 
 def resource_edits(line: bytes, ref: str, typed: Mapping[str, str]) -> tuple[Edit, ...]:
     """Operations on one resource for the values that were typed, {pointer: text}, each old value tested.
 
-    Raises UsageError for text where a number or a yes/no stands.
+    A unit takes the code of the unit with it where both were the same word. Raises UsageError for text where a number
+    or a yes/no stands, and for a result that is not valid R4.
     """
     before = parse_json(line.decode())
     after = copy.deepcopy(before)
     for leaf in leaves(before):
         if leaf.pointer in typed and typed[leaf.pointer] != leaf.text:
             _set(after, leaf, typed[leaf.pointer])
+    for leaf in leaves(before):
+        code = leaf.pointer.removesuffix("/unit") + "/code"
+        if leaf.pointer.endswith("/unit") and typed.get(code, leaf.text) == leaf.text == _at(before, code):
+            _set(after, Leaf(code, leaf.text), typed.get(leaf.pointer, leaf.text))
+    if (comment := typed.get(COMMENT, "").strip()) and "note" not in before:
+        after["note"] = [{"text": comment}]
     kind = ref.partition("/")[0]
     path = f"chart/{kind}.ndjson"
     if dump_json(after) == dump_json(before):
         return ()
+    known = {(one.path, one.code) for one in check(before)}
+    if wrong := [one for one in check(after) if (one.path, one.code) not in known]:
+        said = "; ".join(f"{label('/' + '/'.join(one.path.split('.')[1:]))}: {one.message}" for one in wrong[:3])
+        raise UsageError(f"This is no valid entry of a record: {said}.")
     return edits_between({path: line + b"\n"}, {path: dump_json(after).encode() + b"\n"})
+
+
+def _at(body: Any, pointer: str) -> Any:
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(body, list):
+            body = body[int(key)] if key.isdecimal() and int(key) < len(body) else None
+        else:
+            body = body.get(key) if isinstance(body, Mapping) else None
+    return body
 
 
 def _set(body: Any, leaf: Leaf, text: str) -> None:
@@ -118,8 +154,8 @@ def text_edits(files: Mapping[str, bytes], path: str, text: str) -> tuple[Edit, 
 def checkpoint_edits(files: Mapping[str, bytes], checkpoint: str, wanted: Mapping[str, Any]) -> tuple[Edit, ...]:
     """One edit of the keys of a checkpoint that are to be other than they are. None = the key goes."""
     table = tomltext.table(files["checkpoints.toml"].decode(), checkpoint)
-    present = {key: _plain(table.get(key)) for key in wanted}
-    changed = [key for key in wanted if _plain(wanted[key]) != present[key]]
+    present = {key: plain(table.get(key)) for key in wanted}
+    changed = [key for key in wanted if plain(wanted[key]) != present[key]]
     if not changed:
         return ()
     return (
@@ -131,11 +167,11 @@ def checkpoint_edits(files: Mapping[str, bytes], checkpoint: str, wanted: Mappin
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value
 
 

@@ -1,28 +1,33 @@
-"""The proposals that are up; and one made by hand: forms left, what it holds so far right."""
+"""The proposals that are up; and one made by hand: forms left, findings right, what would be put up below."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import streamlit as st
 
-from authoring import tomltext
-from authoring.edits import Edit, unit_bytes, unit_of
-from authoring.proposals import Proposal, ProposedEdit
-from graders.describe import describe
+from authoring.proposals import Proposal, ProposedEdit, prepare
+from authoring.views import ChangeView, edit_view
 from review_ui import frame, theme
-from review_ui.autosave import area, settle
+from review_ui.autosave import Notebook, area
+from review_ui.kept import kept
 from review_ui.markup import join, tag
-from review_ui.reviewing import changes, fields, forms, handmade
+from review_ui.reviewing import acting, change_card, fields, forms, hand_forms, handmade
 from review_ui.reviewing.findings_view import finding_chips, titles
+from review_ui.reviewing.hand_forms import Form
 from review_ui.reviewing.signoff_view import may
-from review_ui.reviewing.sitting import Sitting, minted, used
+from review_ui.reviewing.sitting import Sitting
 from tasks.errors import UsageError, WorkbenchError
-from tasks.review.events import new_id
+from tasks.review.events import ChangeRef
+from tasks.review.state import ChangeState
 
-INSTRUCTION, RESOURCE, CHECKPOINT = "Instruction", "Resource of the chart", "Checkpoint"
+INSTRUCTION, RESOURCE, CHECKPOINT = "Instruction", "Entry of the chart", "Checkpoint"
+FORMS: dict[str, Callable[[Sitting], Form | None]] = {
+    INSTRUCTION: hand_forms.instruction,
+    RESOURCE: hand_forms.resource,
+    CHECKPOINT: hand_forms.checkpoint,
+}
 STATUS: dict[str, tuple[str, theme.Tone]] = {
     "undecided": ("Undecided", "blue"),
     "accepted": ("Accepted", "green"),
@@ -32,52 +37,194 @@ STATUS: dict[str, tuple[str, theme.Tone]] = {
     "applied": ("Applied", "green"),
     "outdated": ("Outdated", "gray"),
 }
-#: Resources that the list of a type offers before it has to be searched.
-_MOST = 200
+#: Changes that the table shows; the newest come first.
+_MOST = 60
 
 
 def draw(at: Sitting) -> None:
     """Draw the page's parts."""
-    table(at)
-    if not may(at, "propose"):
-        frame.show(tag("p", "Authors, reviewers, pharmacists and the lead propose changes.", cls="sm mute"))
-        return
-    left, right = st.columns([1.5, 1], gap="large")
-    with left:
-        frame.show(theme.section("Propose by hand", "others decide on it; you do not decide on your own"))
-        what = st.segmented_control(
-            "What to change", [INSTRUCTION, RESOURCE, CHECKPOINT], default=INSTRUCTION, required=True, key="what",
-            label_visibility="collapsed",
-        )  # fmt: skip
-        if what == RESOURCE:
-            resource(at)
-        elif what == CHECKPOINT:
-            checkpoint(at)
-        else:
-            instruction(at)
-    with right:
-        findings(at)
+    if may(at, "propose"):
+        left, right = st.columns([1.5, 1], gap="large")
+        with left:
+            frame.show(theme.section("Propose by hand", "others decide on it; you do not decide on your own"))
+            what = st.segmented_control(
+                "What to change", list(FORMS), default=INSTRUCTION, required=True, key="what",
+                label_visibility="collapsed",
+            )  # fmt: skip
+            form = FORMS[what or INSTRUCTION](at)
+            if form is not None:
+                add(at, form)
+        with right:
+            findings(at)
         basket(at)
+    else:
+        frame.show(tag("p", "Authors, reviewers, pharmacists and the lead propose changes.", cls="sm mute"))
+    table(at)
+
+
+def add(at: Sitting, form: Form) -> None:
+    """Why, which findings it answers, and into the proposal."""
+    why, answers = f"hand.why.{form.what}", f"hand.answers.{form.what}"
+    open_ = {id: one.finding.text[:160] for id, one in at.state.findings.items() if one.open}
+    if open_:
+        fields.several(at.book, answers, "Findings that it answers", open_, at.book.values())
+    area(at.book, why, "Why", rows=2, placeholder="What was wrong, and why this is right")
+
+    def does(book: Notebook, id: str) -> str:
+        values = book.values()
+        try:
+            edits = form.makes(values)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if not edits:
+            raise UsageError("Nothing was changed yet.")
+        chosen = [one for one in values.get(answers, "").split("\n") if one in open_]
+        entry = handmade.entry(edits, chosen, values.get(why, ""))
+        said = _composed(at, [*_parts(book), (f"basket.{id}", handmade.parsed(entry))])
+        if isinstance(said, str):
+            raise UsageError(said)
+        book.save(f"basket.{id}", entry)
+        book.drop(why, answers, *form.items)
+        return "Added to your proposal."
+
+    count = len(_parts(at.book))
+    acting.button(at, "Add to the proposal", f"add-{form.what}-{count}-{len(at.at.events)}", does, key="add",
+                  icon=":material/add:")  # fmt: skip
+
+
+# ---- what it holds --------------------------------------------------------------------------------------------------
+
+
+Part = tuple[str, tuple[ProposedEdit, ...]]
+
+
+def _parts(book: Notebook) -> list[Part]:
+    return [(name, handmade.parsed(value)) for name, value in book.values().items()
+            if name.startswith("basket.") and value]  # fmt: skip
+
+
+def _proposal(at: Sitting, parts: Sequence[Part], id: str, package: str) -> Proposal:
+    return Proposal(
+        id=id, task=at.at.task_id, package=package, made_by=at.me, by_hand=True, at=datetime.now(UTC),
+        edits=tuple(one for _, edits in parts for one in edits),
+    )  # fmt: skip
+
+
+def _composed(at: Sitting, parts: Sequence[Part]) -> tuple[ChangeRef, ...] | str:
+    """The changes that these parts come to together; why they do not go together, or were rejected before."""
+    try:
+        proposal = _proposal(at, parts, "preview", at.state.package)
+        return prepare(at.at.files, proposal, rejected=at.state.rejected).changes
+    except WorkbenchError as error:
+        return str(error)
+
+
+@kept(64)
+def _views(task: str, package: str, basket: str, _at: Sitting, _parts: Sequence[Part]) -> list[ChangeView] | str:
+    """Each change as it will be shown for decision."""
+    refs = _composed(_at, _parts)
+    if isinstance(refs, str):
+        return refs
+    edits = [one for _, every in _parts for one in every]
+    try:
+        return [edit_view(task, _at.at.files, edits, refs, place) for place in range(len(edits))]
+    except WorkbenchError as error:
+        return str(error)
+
+
+def basket(at: Sitting) -> None:
+    """The parts so far, each as reviewers will see it; put up all at once."""
+    parts = _parts(at.book)
+    total = sum(len(edits) for _, edits in parts)
+    words = f"{total} change{'s' if total != 1 else ''}, not put up yet"
+    frame.show(theme.section("Your proposal", words if total else "nothing added yet", anchor="basket"))
+    if not parts:
+        return
+    texts = [at.book.values()[name] for name, _ in parts]
+    rejected = ",".join(sorted(at.state.rejected))
+    views = _views(at.at.task_id, at.at.package, "\n".join([*texts, rejected]), at, parts)
+    if isinstance(views, str):
+        frame.show(frame.notice("As it stands this cannot be put up: take a part out.", views))
+    place = 0
+    for name, edits in parts:
+        with st.container(key=f"part-{name.replace('.', '-')}"):
+            for one in edits:
+                if not isinstance(views, str):
+                    view = views[place]
+                    change = ChangeState(view.ref, "", at.me, at.state.round, "undecided", {}, (), ())
+                    frame.show(change_card.change_card(at, change, view))
+                    frame.show(change_card.consequence_chips(at, change, view))
+                place += 1
+                answers = [at.state.findings[id].finding.text for id in one.findings if id in at.state.findings]
+                said = [one.rationale or "No reason is given.", *(f"Answers “{text[:160]}”" for text in answers)]
+                frame.show(tag("p", " ".join(said), cls="sm"))
+            st.button("Take out", key=f"out-{name}", icon=":material/delete:", on_click=_take_out, args=(at, name))
+    event = len(at.at.events)
+    with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        frame.show(tag("span", f"{words}. Reviewers decide on each change by itself.", cls="sm b", role="status"))
+        acting.button(
+            at, "Put up for decision", f"propose-{event}", _putting_up(at), key="up", told=False, type="primary",
+            icon=":material/send:", disabled=isinstance(views, str),
+        )  # fmt: skip
+    acting.refusal(at, f"propose-{event}")
+
+
+def _take_out(at: Sitting, name: str) -> None:
+    at.book.again().drop(name)
+
+
+def _putting_up(at: Sitting) -> acting.Does:
+    """One proposal of everything in the basket."""
+
+    def does(book: Notebook, id: str) -> str:
+        parts = _parts(book)
+        if not parts:
+            raise UsageError("Nothing is left to put up.")
+        with at.desk.store.at() as view:
+            package = at.desk.snapshot(view, at.at.task_id).package
+        at.desk.propose(at.at.task_id, _proposal(at, parts, id, package), review_id=id)
+        book.drop(*[name for name, _ in parts])
+        return "Put up for decision."
+
+    return does
+
+
+# ---- findings, and what is up ---------------------------------------------------------------------------------------
+
+
+def findings(at: Sitting) -> None:
+    """The open findings: what a proposal is for. Those that nothing addresses stand first."""
+    answered = {id for one in at.state.live_changes for id in one.ref.findings}
+    found = sorted(((id, one) for id, one in at.state.findings.items() if one.open), key=lambda one: one[0] in answered)
+    frame.show(theme.section("Open findings", f"{len(found)}, unaddressed first" if found else ""))
+    cards = []
+    for id, one in found:
+        where, quote = forms.anchor_words(one.finding.anchor, titles(at.task))
+        state = theme.chip("addressed", "green") if id in answered else theme.chip("not addressed", "orange")
+        cards.append(
+            tag("div", finding_chips(one.finding), tag("div", where + (f": “{quote}”" if quote else ""), cls="xs mute"),
+                tag("div", one.finding.text), tag("div", state, cls="chips"), cls="anchor")
+        )  # fmt: skip
+    frame.show(tag("div", join(cards)) if cards else tag("p", "No finding is open.", cls="sm mute"))
 
 
 def table(at: Sitting) -> None:
-    """What was put up: place, by whom, comments addressed, where it stands."""
-    cps = titles(at.task)
+    """What was put up: place, by whom, findings addressed, where it stands; the newest first."""
     every = list(at.state.changes.values())
     frame.show(theme.section("Proposals", f"{len(every)} changes in {len(at.state.proposals)} proposals"))
     if not every:
         frame.show(tag("p", "Nothing has been proposed yet.", cls="empty"))
         return
     rows = []
-    for one in every:
-        what, kind = changes.place_words(one.ref.unit, cps)
+    for one in every[: -_MOST - 1 : -1]:
+        what, kind = change_card.place_of(at, one.ref.unit)
         word, tone = STATUS[one.status]
         answers = "; ".join(at.state.findings[id].finding.text[:90] for id in one.ref.findings
                             if id in at.state.findings)  # fmt: skip
         rows.append(
             tag(
                 "tr",
-                tag("td", what, tag("span", f" {kind}", cls="sm mute")),
+                tag("td", what, tag("span", f" {kind}", cls="sm mute") if kind != what else None),
                 tag("td", at.name(one.made_by) + (" by hand" if one.ref.made_by_hand else "")),
                 tag("td", answers or "no finding"),
                 tag("td", theme.chip(word, tone)),
@@ -85,204 +232,5 @@ def table(at: Sitting) -> None:
         )
     heads = [tag("th", name, scope="col") for name in ("Change", "Made by", "Answers", "Stands")]
     frame.show(tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid"))
-
-
-# ---- the three forms ------------------------------------------------------------------------------------------------
-
-
-def instruction(at: Sitting) -> None:
-    """The text in place."""
-    text = at.task.instruction
-    item = f"hand.instruction.{at.at.package[:12]}"
-    area(at.book, item, "The instruction, as it should read", rows=14, start=text)
-    settle(at.book, item)
-    draft = at.book.all().get(item)
-    typed = draft.value if draft else text
-    add(at, "instruction", lambda: handmade.text_edits(at.at.files, "instruction.md", typed), [item])
-
-
-def resource(at: Sitting) -> None:
-    """One resource's values in a form."""
-    types = sorted({kind.removeprefix("chart/").removesuffix(".ndjson") for kind in at.at.files
-                    if kind.startswith("chart/")})  # fmt: skip
-    left, right = st.columns([1, 2])
-    kind = left.selectbox("Type", types, key="hand-type")
-    found = list(at.task.chart.resources(kind))
-    words = right.text_input("Search", key="hand-search", placeholder="A word of what it says, or its id")
-    if words:
-        found = [one for one in found if words.casefold() in f"{describe(one)} {one.id}".casefold()]
-    shown = {one.ref: f"{describe(one)} · {one.id}" for one in found[:_MOST]}
-    ref = st.selectbox(f"Resource ({len(found)} found)", list(shown), format_func=lambda one: shown[one],
-                       index=None, placeholder="Choose", key=f"hand-ref-{kind}-{words}")  # fmt: skip
-    if not ref:
-        return
-    unit = f"chart/{kind}.ndjson#{ref.partition('/')[2]}"
-    line = unit_bytes(at.at.files, unit)
-    if line is None:
-        return
-    body = at.task.chart.get(ref)
-    assert body is not None
-    kept = {name: draft.value for name, draft in at.book.all().items()}
-    typed: dict[str, str] = {}
-    items: list[str] = []
-    for leaf in handmade.leaves(body.body):
-        item = f"hand.{ref}.{leaf.pointer}"
-        items.append(item)
-        if leaf.note or len(leaf.text) > 120:
-            area(at.book, item, handmade.label(leaf.pointer) if not leaf.note else "Text of the note", rows=6,
-                 start=leaf.text)  # fmt: skip
-            settle(at.book, item)
-            draft = at.book.all().get(item)
-            typed[leaf.pointer] = draft.value if draft else leaf.text
-        else:
-            typed[leaf.pointer] = fields.line(at.book, item, handmade.label(leaf.pointer), kept, start=leaf.text)
-    add(at, ref, lambda: handmade.resource_edits(line, ref, typed), items)
-
-
-def checkpoint(at: Sitting) -> None:
-    """Keys of one checkpoint in a form."""
-    names = titles(at.task)
-    id = st.selectbox("Checkpoint", list(names), format_func=lambda one: names[one], index=None, placeholder="Choose",
-                      key="hand-cp")  # fmt: skip
-    if not id:
-        return
-    declared = tomltext.table(at.at.files["checkpoints.toml"].decode(), id)
-    kept = {name: draft.value for name, draft in at.book.all().items()}
-    prefix = f"hand.{id}"
-    items = [f"{prefix}.{name}" for name in ("title", "criticality", "kind", "severity", "likelihood", "tolerance",
-                                             "drug", "dose", "frequency", "forbid")]  # fmt: skip
-    wanted: dict[str, Any] = {
-        "title": fields.line(at.book, f"{prefix}.title", "Title", kept, start=str(declared["title"]))
-    }
-    order = ("critical", "required", "optional")
-    wanted["criticality"] = fields.chosen(at.book, f"{prefix}.criticality", "Criticality", order, kept,
-                                          start=str(declared["criticality"]))  # fmt: skip
-    harm = declared.get("harm") or {}
-    one, two, three = st.columns(3)
-    with one:
-        kind = fields.chosen(at.book, f"{prefix}.kind", "Harm by", ("", "omission", "commission"), kept,
-                             start=str(harm.get("kind", "")))  # fmt: skip
-    with two:
-        severity = fields.chosen(at.book, f"{prefix}.severity", "Severity", ("", *forms.SEVERITIES), kept,
-                                 start=str(harm.get("severity", "")))  # fmt: skip
-    with three:
-        likelihood = fields.chosen(at.book, f"{prefix}.likelihood", "Likelihood", ("", *forms.LIKELIHOODS), kept,
-                                   start=str(harm.get("likelihood", "")))  # fmt: skip
-    if kind and severity and likelihood:
-        wanted["harm"] = {"kind": kind, "severity": severity, "likelihood": likelihood}
-    elif not (kind or severity or likelihood):
-        wanted["harm"] = None
-    if "tolerance" in declared:
-        wanted["tolerance"] = float(
-            fields.line(at.book, f"{prefix}.tolerance", "Tolerance", kept, start=str(declared["tolerance"])) or 0
-        )
-    if declared.get("order"):
-        frame.show(tag("p", "Accept another order as well (leave empty to leave it as it is)", cls="b sm"))
-        a, b, c = st.columns(3)
-        with a:
-            drug = fields.line(at.book, f"{prefix}.drug", "Ingredient", kept)
-        with b:
-            dose = fields.line(at.book, f"{prefix}.dose", "Dose", kept)
-        with c:
-            frequency = fields.line(at.book, f"{prefix}.frequency", "Frequency", kept)
-        if drug:
-            row = {"ingredient": drug} | ({"dose": dose} if dose else {}) | ({"frequency": frequency} if frequency
-                                                                            else {})  # fmt: skip
-            present = dict(declared["order"])
-            wanted["order"] = present | {"also_accept": [*present.get("also_accept", []), row]}
-    forbid = fields.line(at.book, f"{prefix}.forbid", "Forbid an ingredient as well (empty = none)", kept)
-    if forbid:
-        wanted["must_not"] = [*declared.get("must_not", []), {"ingredient": forbid}]
-    add(at, id, lambda: handmade.checkpoint_edits(at.at.files, id, wanted), items)
-
-
-def add(at: Sitting, what: str, makes: Any, items: Sequence[str]) -> None:
-    """Why, which findings it answers, and into the proposal."""
-    open_ = {id: one.finding.text[:100] for id, one in at.state.findings.items() if one.open}
-    chosen = st.multiselect("Findings that it answers", list(open_), format_func=lambda id: open_[id],
-                            key=f"answers-{what}")  # fmt: skip
-    item = f"hand.why.{what}"
-    area(at.book, item, "Why", rows=2, placeholder="What was wrong, and why this is right")
-    count = sum(name.startswith("basket.") for name in at.book.all())
-    if not st.button("Add to the proposal", icon=":material/add:", key=f"add-{what}-{count}"):
-        return
-    settle(at.book, item)
-    kept = at.book.all()
-    try:
-        edits: tuple[Edit, ...] = makes()
-        if not edits:
-            raise UsageError("nothing was changed yet.")
-    except (WorkbenchError, ValueError) as error:
-        frame.show(frame.notice("Not added. What you typed is kept.", str(error)))
-        return
-    why = kept[item].value if item in kept else ""
-    at.book.save(f"basket.{new_id()}", handmade.entry(edits, chosen, why))
-    fields.forget(at.book, item, *items)
-    st.rerun()
-
-
-# ---- what it holds --------------------------------------------------------------------------------------------------
-
-
-def findings(at: Sitting) -> None:
-    """The open findings: what a proposal is for. Those that nothing addresses stand first."""
-    answered = {id for one in at.state.live_changes for id in one.ref.findings}
-    found = sorted(((id, one) for id, one in at.state.findings.items() if one.open), key=lambda one: one[0] in answered)
-    frame.show(theme.section("Open findings", f"{len(found)}, unaddressed first"))
-    for id, one in found:
-        where, quote = forms.anchor_words(one.finding.anchor, titles(at.task))
-        state = theme.chip("addressed", "green") if id in answered else theme.chip("not addressed", "orange")
-        frame.show(
-            tag("div", finding_chips(one.finding), tag("div", where + (f": “{quote}”" if quote else ""), cls="xs mute"),
-                tag("div", one.finding.text), tag("div", state, cls="chips"), cls="anchor")
-        )  # fmt: skip
-    if not found:
-        frame.show(tag("p", "No finding is open.", cls="sm mute"))
-
-
-def basket(at: Sitting) -> None:
-    """The parts so far; put up all at once."""
-    kept: Mapping[str, str] = {name: draft.value for name, draft in at.book.all().items() if name.startswith("basket.")}
-    parts: list[tuple[str, tuple[ProposedEdit, ...]]] = [
-        (name, handmade.parsed(value)) for name, value in kept.items() if value
-    ]
-    total = sum(len(edits) for _, edits in parts)
-    frame.show(theme.section("Your proposal", f"{total} changes, not put up yet"))
-    cps = titles(at.task)
-    for name, edits in parts:
-        with st.container(key=f"row-{name.replace('.', '-')}"):
-            for one in edits:
-                what, kind = changes.place_words(unit_of(one.edit), cps)
-                frame.show(tag("div", tag("span", what, cls="b"), tag("span", f" {kind}", cls="sm mute"),
-                               tag("div", one.rationale, cls="sm")))  # fmt: skip
-            st.button("Take out", key=f"out-{name}", type="tertiary", icon=":material/delete:", on_click=at.book.drop,
-                      args=(name,))  # fmt: skip
-    name = f"propose-{at.me}-{at.at.task_id}-{len(at.at.events)}"
-    if st.button("Put up for decision", type="primary", icon=":material/send:", key=f"up-{minted(name)}",
-                 disabled=not parts, width="stretch"):  # fmt: skip
-        put_up(at, parts, name)
-
-
-def put_up(at: Sitting, parts: Sequence[tuple[str, tuple[ProposedEdit, ...]]], name: str) -> None:
-    """One proposal of everything in the basket."""
-    review_id = minted(name)
-    with at.desk.store.at() as view:
-        package = at.desk.snapshot(view, at.at.task_id).package
-    proposal = Proposal(
-        id=review_id,
-        task=at.at.task_id,
-        package=package,
-        made_by=at.me,
-        by_hand=True,
-        at=datetime.now(UTC),
-        edits=tuple(one for _, edits in parts for one in edits),
-    )
-    try:
-        at.desk.propose(at.at.task_id, proposal, review_id=review_id)
-    except WorkbenchError as error:
-        frame.show(frame.notice("Not put up. Your changes are kept.", str(error)))
-        return
-    used(name)
-    at.book.drop(*[part for part, _ in parts])
-    st.toast("Put up for decision.", icon=":material/check:")
-    st.rerun()
+    if len(every) > _MOST:
+        frame.show(tag("p", f"{len(every) - _MOST} earlier ones: see the audit trail on Sign-off.", cls="sm mute"))
