@@ -338,6 +338,7 @@ def bar(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
         frame.show(
             tag(
                 "div",
+                tag("a", "To the finding", href="#new-finding", cls="sm narrow-only"),
                 tag("span", needed, cls="b sm", role="status"),
                 tag("span", f" {solve_view.saved_words(at.book)}{about}", cls="sm mute"),
             )

@@ -58,7 +58,7 @@ def composer(at: Sitting) -> None:
     """Write a finding: where, what, how much it matters; below it those that were added."""
     id = composing(at.book)
     new = f"new.{id}"
-    frame.show(tag("h2", "New finding", cls="h2"))
+    frame.show(tag("h2", "New finding", cls="h2", id="new-finding"))
     anchor_picker(at, id)
     sheet(at.book, new, tuple(_rows(new)))
     made, needs = forms.finding_of(at.book.values(), id)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from review_ui import chart_sections, frame, prose, theme
-from review_ui.autosave import Notebook, area, clock, held, memory, settle_all
+from review_ui.autosave import Area, Notebook, clock, held, memory, settle_all
+from review_ui.autosave.choices import sheet, text
 from review_ui.markup import tag
 from review_ui.reviewing import fields, forms
 from review_ui.reviewing.sitting import Sitting, minted
@@ -47,14 +48,15 @@ def plan(at: Sitting) -> None:
     frame.show(
         tag(
             "div",
-            tag("h2", "Your plan", cls="h2"),
+            tag("h2", "Your plan", cls="h2", id="your-plan"),
             tag("p", "Write what you would do before you see how it is graded.", cls="sm mute"),
         )
     )
-    for key, label, placeholder in forms.PLAN:
-        rows = 2 if key in ("answer", "do_now") else 1
-        area(at.book, f"plan.{key}", label, rows=rows, placeholder=placeholder, required=True)
-    fields.choice(at.book, "plan.confidence", "How sure are you?", forms.CONFIDENCE, at.book.values(), quiet=False)
+    rows = [
+        text(Area(f"plan.{key}", label, 2 if key in ("answer", "do_now") else 1, placeholder, required=True))
+        for key, label, placeholder in forms.PLAN
+    ]
+    sheet(at.book, "plan", [*rows, fields.stacked("plan.confidence", "How sure are you?", forms.CONFIDENCE)])
 
 
 def bar(at: Sitting) -> None:
@@ -67,6 +69,7 @@ def bar(at: Sitting) -> None:
         frame.show(
             tag(
                 "div",
+                tag("a", "To the plan", href="#your-plan", cls="sm narrow-only"),
                 tag("span", needed, cls="b sm", role="status"),
                 tag("span", f" {saved_words(at.book)}", cls="sm mute"),
                 tag("span", " · A locked plan cannot be edited; you can add a correction later.", cls="sm mute"),
