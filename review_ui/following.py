@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import streamlit as st
@@ -33,13 +34,17 @@ def follow(about: Mapping[str, str], doing: str) -> bool:
 
 def watch(about: Mapping[str, str], doing: str, *, stop: str = "") -> None:
     """How far a job that runs is, drawn anew every second. `stop`: the words on the button that stops it."""
+    st.session_state["following"] = time.monotonic()
     frame.part(_line, every=1.0)(about, doing, stop)
 
 
 def _line(about: Mapping[str, str], doing: str, stop: str) -> None:
     status = latest(about)
     if status is None or status.state != "running":
-        st.rerun()
+        # Drawn with the page it never ends the page's own run: what stands below is still to come.
+        if time.monotonic() - st.session_state.get("following", 0.0) > 0.5:
+            st.rerun()
+        return
     last = status.last
     if last and last.total:
         share = 100 * min(last.done, last.total) // last.total

@@ -40,7 +40,7 @@ def draw(at: Sitting, change: ChangeState) -> None:
     if status is not None and status.state == "ended":
         show(at, change, _answer(frame.workspace().jobs / status.job.id / effects.FILE))
     elif status is None or status.state == "running":
-        st.session_state[f"effect-{question}"] = time.monotonic()
+        st.session_state[f"effect-{question}"] = (time.monotonic(), status)
         frame.part(_wait, every=0.7)(at, change, question)
     else:
         words = status.message or "Its process is gone."
@@ -69,10 +69,14 @@ def _ask(at: Sitting, change: ChangeState, question: str) -> None:
 
 
 def _wait(at: Sitting, change: ChangeState, question: str) -> None:
-    status = _asked(question)
-    if status is not None and status.state != "running":
-        st.rerun()
-    if status is None and time.monotonic() - st.session_state.get(f"effect-{question}", 0.0) > _AFTER:
+    since, status = st.session_state.get(f"effect-{question}", (0.0, None))
+    stood = time.monotonic() - since
+    # Drawn with the page it never ends the page's own run: the decision buttons below are still to come.
+    if stood > _AFTER:
+        status = _asked(question)
+        if status is not None and status.state != "running":
+            st.rerun()
+    if status is None and stood > _AFTER:
         place = frame.workspace()
         others = [one for one in jobs.jobs(place)[:20] if "effect" in one.about and jobs.is_alive(place, one.id)]
         if len(others) < _AT_ONCE:
