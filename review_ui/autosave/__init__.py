@@ -95,6 +95,9 @@ class Mark:
     revision: int | None = None
     conflict: bool = False
     failed: bool = False
+    #: of a sheet: what this session saved last of an item, and the lines that another window has changed
+    mine: dict[str, str] = field(default_factory=dict)
+    conflicts: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -249,11 +252,19 @@ def settle_sheet(book: Notebook, key: str, found: Memory, state: Mapping[str, An
                 continue
             present = book.all().get(item)
             now = present.value if present else allowed[item].start
-            # Chosen before a restart, or before the page was loaded anew: what was chosen since elsewhere stands.
-            old = entry.get("old") or message.get("session") != found.token
-            if now == value or (old and now != was):
+            mark.conflicts.discard(item)
+            if now == value:
+                continue
+            if allowed[item].values is None:
+                # Words of another window are never overwritten unasked.
+                if now not in (was, mark.mine.get(item)):
+                    mark.conflicts.add(item)
+                    continue
+            elif now != was and (entry.get("old") or message.get("session") != found.token):
+                # Chosen before a restart, or before the page was loaded anew: what was chosen since elsewhere stands.
                 continue
             book.save(item, value)
+            mark.mine[item] = value
             found.changed = [*found.changed[-99:], (item, value)]
         mark.seq = seq
     except (KeyError, TypeError, ValueError, AttributeError):

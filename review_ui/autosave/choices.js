@@ -106,10 +106,20 @@ class Sheet {
     }
   }
 
+  over(value) {
+    return Math.max(0, value.length - (this.limit || Infinity));
+  }
+
+  // What is to be sent: all that is not confirmed, but for lines that cannot be kept as they are.
+  ready() {
+    return [...this.entries].filter(([, entry]) => !entry.conflict && !this.over(entry.value));
+  }
+
   push(now = false) {
     clearTimeout(this.pause);
     clearTimeout(this.paced);
-    if (!this.entries.size || !this.send || this.sent >= this.seq) return;
+    const ready = this.ready();
+    if (!ready.length || !this.send || this.sent >= this.seq) return;
     const left = this.sentAt + PACE - performance.now();
     if (!now && this.sent > this.acknowledged && left > 0) {
       this.paced = setTimeout(() => this.push(true), left);
@@ -118,13 +128,13 @@ class Sheet {
     this.sent = this.seq;
     this.sentAt = performance.now();
     const entries = {};
-    for (const [item, entry] of this.entries) {
+    for (const [item, entry] of ready) {
       entries[item] = { value: entry.value, was: entry.was, old: entry.old === true };
     }
     this.send({ session: this.session, seq: this.seq, entries });
     clearTimeout(this.late);
     this.late = setTimeout(() => {
-      if (!this.entries.size) return;
+      if (!this.ready().length) return;
       this.failed = true;
       this.paint();
       this.seq += 1;
@@ -137,14 +147,19 @@ class Sheet {
     this.data = data;
     const restarted = this.session !== undefined && this.session !== data.session;
     this.session = data.session;
+    this.limit = data.limit;
     for (const [item, entry] of [...this.entries]) {
-      if (entry.seq <= data.seq) this.entries.delete(item);
+      if (entry.seq > data.seq || entry.conflict || this.over(entry.value)) continue;
+      if (data.conflicts.includes(item)) entry.conflict = true;
+      else this.entries.delete(item);
     }
     this.acknowledged = Math.max(restarted ? 0 : this.acknowledged, data.seq);
     this.take(data);
-    if (!this.entries.size) {
+    if (!this.ready().length) {
       clearTimeout(this.late);
       this.failed = false;
+    }
+    if (!this.entries.size) {
       this.seq = Math.max(this.seq, data.seq);
       this.sent = this.seq;
     }
@@ -330,8 +345,9 @@ class Sheet {
     made.input.addEventListener("input", () => this.set(made.data.item, made.input.value, REST));
     made.input.addEventListener("blur", () => this.push());
     made.input.addEventListener("keydown", (event) => event.stopPropagation());
-    made.input.maxLength = 4000;
-    made.row.append(made.input);
+    made.said = node("div", "wb-state wb-bad");
+    made.said.setAttribute("role", "status");
+    made.row.append(made.input, made.said);
   }
 
   // What a row says: label, chip, names for a screen reader.
@@ -397,6 +413,7 @@ class Sheet {
         if (document.activeElement !== made.input || !this.entries.has(item)) {
           if (made.input.value !== value) made.input.value = value;
         }
+        this.clash(made, item);
       }
       if (made.fold) {
         const open = this.value(row.lead.item) === "open";
@@ -411,7 +428,36 @@ class Sheet {
       });
     }
     say(this.state, this.failed ? "Not saved yet. Trying again" : "");
+    this.body.toggleAttribute("data-waiting", this.ready().length > 0);
     this.state.className = `wb-state wb-bad${this.failed ? "" : " wb-none"}`;
+  }
+
+  // A line that is too long, or that another window has changed: said under it, and nothing is thrown away.
+  clash(made, item) {
+    const entry = this.entries.get(item);
+    const over = entry ? this.over(entry.value) : 0;
+    if (over) say(made.said, `Not saved: ${over} characters too many (${this.limit} fit).`);
+    else if (!entry || !entry.conflict) say(made.said, "");
+    else if (!made.said.querySelector("button")) {
+      const button = (words, act) => {
+        const choice = node("button", "wb-choice", words);
+        choice.type = "button";
+        choice.addEventListener("click", () => {
+          act();
+          say(made.said, "");
+          this.hold();
+          this.paint();
+          this.push();
+        });
+        made.said.append(" ", choice);
+      };
+      say(made.said, `Not saved: another window wrote “${(this.server.get(item) || "").slice(0, 200)}”.`);
+      button("Keep mine", () => {
+        this.seq = Math.max(Date.now(), this.seq + 1);
+        Object.assign(entry, { conflict: false, was: this.server.get(item) || "", seq: this.seq });
+      });
+      button("Take the other", () => this.entries.delete(item));
+    }
   }
 
   // The page leads to a place: bring it into view and put the keyboard on what is open there.

@@ -15,6 +15,7 @@ import streamlit as st
 
 from review_ui.autosave import (
     FOLDER,
+    LINE,
     Allowed,
     Area,
     Notebook,
@@ -174,6 +175,8 @@ def sheet(book: Notebook, name: str, rows: Sequence[Row]) -> None:
             "keep": book.open_data,
             "rows": [row.data(book, key) for row in rows],
             "values": {item: drafts.get(item, one.start) for item, one in allowed.items()},
+            "conflicts": [item for item in allowed if item in found.mark(key).conflicts],
+            "limit": LINE,
             "lead": {"number": found.leads, "item": found.lead}
             if any(row.item == found.lead for row in rows)
             else None,

@@ -113,9 +113,9 @@ class Seen:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until nothing is being drawn."""
+        """Wait until nothing is being drawn, and every choice is confirmed by the server."""
         self.page.wait_for_function(
-            "() => document.querySelectorAll('[data-stale=true]').length === 0"
+            "() => document.querySelectorAll('[data-stale=true], .wb-sheet[data-waiting]').length === 0"
             " && !document.querySelector('[data-testid=stStatusWidget]')"
             " && document.querySelector('[data-testid=stApp]')?.dataset.testScriptState !== 'running'",
             timeout=60_000,
