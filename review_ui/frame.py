@@ -161,7 +161,7 @@ def notice(title: str, words: str) -> Markup:
 
 def stopped(title: str, words: str) -> Markup:
     """What stands where a page, or a part of one, could not be drawn."""
-    return tag("div", tag("h1", title, cls="h3"), tag("p", words), cls="card", role="alert")
+    return tag("div", tag("h1", title, cls="h2"), tag("p", words[:1].upper() + words[1:]), cls="card", role="alert")
 
 
 def header(title: str, facts: Markup, right: Markup | None = None, crumb: Markup | None = None) -> None:

@@ -111,15 +111,8 @@ def body() -> None:
 
 def page() -> None:
     """The whole page."""
-    frame.show(
-        tag(
-            "header",
-            tag("h1", "Models", cls="h1"),
-            tag("p", "Set in workbench.toml. Keys stay in the environment of this server and are not shown.",
-                cls="lead"),
-            cls="head",
-        )
-    )  # fmt: skip
+    words = "Set in workbench.toml. Keys stay in the environment of this server and are not shown."
+    frame.show(tag("header", tag("h1", "Models", cls="h1"), tag("p", words, cls="lead")))
     frame.part(body, every=2.0 if any(s.state == "running" for s in checking().values()) else None)()
 
 

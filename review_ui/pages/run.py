@@ -390,7 +390,8 @@ def live(status: Status) -> None:
 def shown_jobs() -> list[Status]:
     """The job of the address's batch, else the newest; and whatever else runs."""
     place = frame.workspace()
-    every = [jobs.status(place, job) for job in jobs.jobs(place)[:20]]
+    batches = [job for job in jobs.jobs(place) if job.about.get("batch")]
+    every = [jobs.status(place, job) for job in batches[:20]]
     wanted = frame.asked("batch")
     first = [one for one in every if wanted and one.job.about.get("batch") == wanted][:1] or every[:1]
     return [*first, *(one for one in every if one.state == "running" and one not in first)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from graders.words import plain_words
-from review_ui import chart_sections, checkpoints, frame, library, prose, theme
+from review_ui import chart_sections, checkpoints, frame, library, prose, reference_plans, theme
 from review_ui.chartview import ChartView
 from review_ui.library import Held
 from review_ui.markup import Markup, tag
@@ -134,27 +134,6 @@ def record(view: ChartView) -> None:
     chart_sections.every_resource(view)
 
 
-def plans(task: Task) -> None:
-    """The reference plans: what they do, and what they write."""
-    if not task.plans:
-        frame.show(tag("p", "This draft has no reference plan yet.", cls="empty"))
-    for plan in task.plans.values():
-        frame.show(theme.section(f"Plan: {plan.name}", f"{len(plan.actions)} tool calls"))
-        rows = [
-            tag(
-                "div",
-                tag("span", f"{number}", cls="no"),
-                tag("span", action.tool.removeprefix("fhir_").replace("_", " "), cls="b"),
-                tag("span", ", ".join(f"{key}: {value}" for key, value in action.arguments.items()), cls="sm mute"),
-                cls="step-row",
-            )
-            for number, action in enumerate(plan.actions, start=1)
-        ]
-        frame.show(tag("div", *rows, cls="rows"))
-        for name, data in plan.files.items():
-            frame.show(tag("div", tag("p", name, cls="b sm"), prose.formatted(data.decode("utf-8")), cls="card"))
-
-
 def choose_version(held: Held) -> None:
     """As it stands now, or a version that was released; the choice stands in the address."""
     if not held.releases:
@@ -193,7 +172,7 @@ def page() -> None:
         with right:
             grading(task)
     elif chosen == PLANS:
-        plans(task)
+        reference_plans.draw(task)
     elif task.meta.context is None:
         question(task)
         frame.show(

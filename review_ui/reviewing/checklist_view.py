@@ -8,7 +8,7 @@ import streamlit as st
 
 from authoring.gate import GateResult, run_gate
 from graders.words import PlainWords, plain_words
-from review_ui import checkpoints, frame, prose, theme
+from review_ui import checkpoints, frame, prose, reference_plans, theme
 from review_ui.autosave import Area, area, held, memory, settle_all
 from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
 from review_ui.kept import kept
@@ -21,7 +21,6 @@ from review_ui.reviewing.sitting import Sitting, minted
 from tasks.declarations import Checkpoint
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import Task
-from tasks.plans import Plan
 from tasks.review.checklist import Dimension, checklist
 from tasks.review.events import CheckpointAnchor, OwnPlan, PlanAmended
 
@@ -72,7 +71,7 @@ def draw(at: Sitting) -> None:
         if chosen == CHART:
             solve_view.chart(at, pointing=True)
         elif chosen == PLANS:
-            plans(at.task)
+            reference_plans.draw(at.task)
         elif chosen == GATE:
             gate(at)
         else:
@@ -253,33 +252,7 @@ def _judged_wrong(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
         found.changed.pop(0)
 
 
-# ---- reference plans and gate ---------------------------------------------------------------------------------------
-
-
-def plans(task: Task) -> None:
-    """What the reference plans do and write."""
-    for plan in task.plans.values():
-        reference(plan)
-    if not task.plans:
-        frame.show(tag("p", "This draft has no reference plan yet.", cls="empty"))
-
-
-def reference(plan: Plan) -> None:
-    """One reference plan."""
-    frame.show(theme.section(f"Plan: {plan.name}", f"{len(plan.actions)} tool calls"))
-    rows = [
-        tag(
-            "div",
-            tag("span", f"{number}", cls="no"),
-            tag("span", action.tool.removeprefix("fhir_").replace("_", " "), cls="b"),
-            tag("span", ", ".join(f"{key}: {value}" for key, value in action.arguments.items()), cls="sm mute"),
-            cls="step-row",
-        )
-        for number, action in enumerate(plan.actions, start=1)
-    ]
-    frame.show(tag("div", *rows, cls="rows"))
-    for name, data in plan.files.items():
-        frame.show(tag("div", tag("p", name, cls="b sm"), prose.formatted(data.decode("utf-8", "replace")), cls="card"))
+# ---- the gate ---------------------------------------------------------------------------------------
 
 
 def gate(at: Sitting) -> None:

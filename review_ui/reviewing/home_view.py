@@ -202,26 +202,32 @@ def agreed_words(rows: list[Work], who: Person) -> str:
 
 
 def progress(rows: list[Work], who: Person) -> Markup:
-    """Against what is assigned."""
-    counted = worklist.progress(rows)
+    """Against what is assigned; for somebody to whom nothing is, how far all tasks are."""
+    mine = any(one.assigned for one in rows)
+    counted = worklist.progress(rows) if mine else worklist.overall(rows)
     total = sum(counted.values())
-    roles = {"signed": "primary", "in review": "blue-mark", "held by a veto": "orange", "not started": "hair"}
+    done = next(iter(counted))
+    colors = dict(zip(counted, ("primary", "blue-mark", "orange", "hair"), strict=True))
     bar = [
-        tag("div", style=f"flex:{n};background:var(--{roles[name]})") for name, n in counted.items() if n
+        tag("div", style=f"flex:{n};background:var(--{colors[name]})") for name, n in counted.items() if n
     ] or [tag("div", style="flex:1")]  # fmt: skip
     cells = [
         tag(
-            "div", tag("i", cls="swatch", style=f"background:var(--{roles[name]})"), tag("span", f"{n} ", cls="b"), name
+            "div",
+            tag("i", cls="swatch", style=f"background:var(--{colors[name]})"),
+            tag("span", f"{n} ", cls="b"),
+            name,
         )
         for name, n in counted.items()
     ]
+    below = agreed_words(rows, who) if mine else "No task is assigned to you for review."
     return tag(
         "div",
-        tag("div", tag("span", "Assigned to me", cls="xs mute b"),
-            tag("span", tag("span", str(counted["signed"]), cls="b"), f" of {total} signed"), cls="pair"),
+        tag("div", tag("span", "Assigned to me" if mine else "All tasks", cls="xs mute b"),
+            tag("span", tag("span", str(counted[done]), cls="b"), f" of {total} {done}"), cls="pair"),
         tag("div", *bar, cls="segments"),
         tag("div", *cells, cls="progress-cells sm"),
-        tag("p", agreed_words(rows, who), cls="sm mute"),
+        tag("p", below, cls="sm mute"),
     )  # fmt: skip
 
 
@@ -285,7 +291,7 @@ def cells(one: Work, now: datetime) -> Markup:
         if one.vetoes
         else tag("div", "hidden" if one.blind else "none", tag("span", " vetoes", cls="narrow-only"), cls="mute"),
         tag("div", tag("span", dots, aria_hidden="true"),
-            tag("span", " hidden" if one.blind else f" {done} of {total}", cls="sm mute")),
+            tag("span", " hidden" if one.blind else f" {done} of {total}" if total else "–", cls="sm mute")),
         tag("div", f"{one.days(now)} d"),
         cls="work-row",
     )  # fmt: skip

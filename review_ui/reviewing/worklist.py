@@ -136,6 +136,19 @@ def progress(rows: Sequence[Work]) -> dict[str, int]:
     }
 
 
+def overall(rows: Sequence[Work]) -> dict[str, int]:
+    """All tasks, by how far they are. A veto of an open round is not told."""
+    released = [one for one in rows if one.state.stage == "released"]
+    held = [one for one in rows if one.vetoes and one not in released and not one.state.round_is_open]
+    idle = [one for one in rows if one.state.stage == "unassigned"]
+    return {
+        "released": len(released),
+        "in review": len(rows) - len(released) - len(held) - len(idle),
+        "held by a veto": len(held),
+        "not started": len(idle),
+    }
+
+
 def verdict_items(rows: Sequence[Work], me: str) -> tuple[dict[str, str], ...]:
     """What the person and their co-reviewers said of each dimension of each task in each round, all of them open."""
     found: dict[tuple[str, int, str], dict[str, str]] = {}
