@@ -85,7 +85,11 @@ def tag(name: str, *children: str | None, **attributes: str | int | None) -> Mar
             raise ValueError("a link of ours stays inside the app")
         if attribute == "style" and re.search(r"url|image|expression|@|\\", given, re.IGNORECASE):
             raise ValueError("a style of ours loads nothing")
-        parts.append(f' {attribute}="{html.escape(visible(given), quote=True)}"')
+        shown = visible(given)
+        if attribute.startswith("aria-") or attribute in ("title", "alt"):
+            # The cleaning on the browser's side drops an attribute whole that holds "</style" or "-->", escaped or not.
+            shown = shown.replace("<", "‹").replace(">", "›")
+        parts.append(f' {attribute}="{html.escape(shown, quote=True)}"')
     parts.append(">")
     if name in _VOID:
         return Markup("".join(parts))

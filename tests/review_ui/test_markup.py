@@ -107,3 +107,8 @@ def test_a_pile_of_combining_marks_is_counted_instead_of_drawn() -> None:
 def test_half_a_surrogate_pair_can_be_sent_to_a_browser() -> None:
     assert text("a\ud800b").encode("utf-8")
     assert visible("a\ud800b").encode("utf-8")
+
+
+def test_a_label_keeps_what_the_browsers_cleaning_would_drop_it_for() -> None:
+    made = tag("div", "x", role="img", aria_label="</style>-->]>", title="a < b")
+    assert made == '<div role="img" aria-label="‹/style›--›]›" title="a ‹ b">x</div>'
