@@ -59,6 +59,10 @@ VERDICTS: dict[str, tuple[str, str, Tone]] = {
 }
 
 
+#: Where the tokens hold: the page, and what Streamlit hangs beside it.
+_SCOPE = ".stApp,[data-testid=stPopoverBody]"
+
+
 def token(role: str, theme: str | None = "light") -> str:
     """The color of a role, for a chart, which does not follow the page's theme by itself."""
     return TOKENS[role][1 if theme == "dark" else 0]
@@ -115,4 +119,4 @@ def written(text: str) -> Markup:
 def style() -> Markup:
     """The one style block. It holds nothing but our own text."""
     roles = "".join(f"--{role}:light-dark({light},{dark});" for role, (light, dark) in TOKENS.items())
-    return Markup(f"<style>.stApp{{{roles}}}{(ASSETS / 'style.css').read_text('utf-8')}</style>")
+    return Markup(f"<style>{_SCOPE}{{{roles}}}{(ASSETS / 'style.css').read_text('utf-8')}</style>")

@@ -158,7 +158,7 @@ def dimension(one: Dimension, *, first: bool) -> Iterator[Row]:
     for item, asked in questions.items():
         answers = fields.options(forms.ANSWERS)
         yield Row(item, asked, answers, label=(Piece(asked),), when=opened, clear=True, card=card)
-    comment = Area(f"comment.{one.id}", f"Comment on {one.title.lower()}", 1, "Optional")
+    comment = Area(f"comment.{one.id}", f"Comment on {forms.within(one.title)}", 1, "Optional")
     yield text(comment, when=opened, card=card)
 
 
@@ -336,10 +336,11 @@ def doors(at: Sitting, missing: tuple[Missing, ...]) -> None:
         "What is missing", icon=":material/list:", key=f"missing-{memory().leads}", on_change="rerun"
     ) as up:
         if up.open:
-            for one in missing:
-                st.button(
-                    one.words, key=f"door-{one.place}-{one.item}", type="tertiary", on_click=_lead, args=(at, one)
-                )
+            with st.container(gap=None, key="missing"):
+                for one in missing:
+                    st.button(
+                        one.words, key=f"door-{one.place}-{one.item}", type="tertiary", on_click=_lead, args=(at, one)
+                    )
 
 
 def _lead(at: Sitting, one: Missing) -> None:

@@ -156,15 +156,20 @@ def _about(at: Sitting, item: str, ref: str) -> None:
 
 def places(at: Sitting, id: str, item: str) -> None:
     """The task, its checkpoints, and the chart by words."""
-    st.button("The task as a whole", key=f"anchor-task-{id}", type="tertiary", on_click=_anchor,
-              args=(at, item, TaskAnchor()))  # fmt: skip
-    for number, checkpoint in enumerate(at.task.checkpoints, 1):
-        st.button(
-            f"Checkpoint {number}", key=f"anchor-{checkpoint.id}-{id}", type="tertiary", on_click=_anchor,
-            args=(at, item, CheckpointAnchor(checkpoint=checkpoint.id)),
-        )  # fmt: skip
-    if at.task.meta.context is None:
-        return
+    if at.task.meta.context is not None:
+        from_chart(at, id, item)
+    frame.show(tag("div", "Or", cls="xs mute b"))
+    with st.container(horizontal=True, gap="small", key="about-places"):
+        st.button("The task as a whole", key=f"anchor-task-{id}", on_click=_anchor, args=(at, item, TaskAnchor()))
+        for number, checkpoint in enumerate(at.task.checkpoints, 1):
+            st.button(
+                f"Checkpoint {number}", key=f"anchor-{checkpoint.id}-{id}", on_click=_anchor,
+                args=(at, item, CheckpointAnchor(checkpoint=checkpoint.id)),
+            )  # fmt: skip
+
+
+def from_chart(at: Sitting, id: str, item: str) -> None:
+    """An entry of the chart, found by words of it."""
     words = st.text_input(
         "An entry of the chart, by words of it", key=f"anchor-words-{id}", placeholder="potassium, apixaban, knee …",
         live=True,

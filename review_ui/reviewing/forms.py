@@ -74,6 +74,11 @@ class Missing:
         return fold(self.place) if self.place.startswith(("dimension.", "checkpoint.")) else ""
 
 
+def within(title: str) -> str:
+    """A title as it stands within a sentence: "plan completeness", but "EHR consistency"."""
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
+
+
 def fold(place: str) -> str:
     """The draft that holds whether a card is open: "open" or "shut"."""
     return f"fold.{place}"
@@ -118,7 +123,7 @@ class ReviewForm:
         found = {finding.dimension for finding in self.findings}
         anchored = {getattr(finding.anchor, "checkpoint", "") for finding in self.findings}
         for one in self.checklist.dimensions:
-            verdict, name = self.verdict(one.id), one.title.lower()
+            verdict, name = self.verdict(one.id), within(one.title)
             place = f"dimension.{one.id}"
             if not verdict:
                 out.append(Missing(place, f"verdict.{one.id}", f"A verdict on {name}"))

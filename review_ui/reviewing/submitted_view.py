@@ -23,7 +23,8 @@ def draw(at: Sitting) -> None:
     """Draw it."""
     mine = at.submitted
     if mine is not None:
-        words = f"Stored {mine.at.astimezone():%-d %b %Y, %H:%M}, {mine.active_minutes} active minutes."
+        minutes = f"{mine.active_minutes} active minute{'s' if mine.active_minutes != 1 else ''}"
+        words = f"Stored {mine.at.astimezone():%-d %b %Y, %H:%M}, {minutes}."
         if at.to_come:
             words += (
                 f" It stays sealed until {names(at, at.to_come)} has submitted too; nobody sees it before, and you see "
