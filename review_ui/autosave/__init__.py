@@ -95,6 +95,7 @@ class Mark:
     revision: int | None = None
     conflict: bool = False
     failed: bool = False
+    over: bool = False
     #: of a sheet: what this session saved last of an item, and the lines that another window has changed
     mine: dict[str, str] = field(default_factory=dict)
     conflicts: set[str] = field(default_factory=set)
@@ -146,6 +147,18 @@ class Memory:
         self.leads = max(self.leads + 1, int(time.time() * 1000))
         self.lead = place
 
+    def unsettled(self, book: Notebook, *starts: str) -> bool:
+        """Whether a text whose item begins so is not kept as it stands in its field: too long, changed in another
+        window, or not written. An action on it waits until that is settled."""
+        found: set[str] = set()
+        for name, mark in self.marks.items():
+            if name.startswith(book.key("")):
+                _, space, item = name.rpartition(" ")
+                if space and (mark.conflict or mark.failed or mark.over):
+                    found.add(item)
+                found |= mark.conflicts
+        return any(item.startswith(starts) for item in found)
+
     def say(self, book: Notebook, title: str, words: str) -> None:
         """Have something said on the pages of this person and task until the next action there."""
         self.said[book.key("")] = (title, words)
@@ -167,6 +180,13 @@ def held() -> tuple[Memory, Mapping[str, Any]]:
     state = st.session_state.to_dict()
     found = state.get("autosave-memory")
     return (found if isinstance(found, Memory) else Memory()), state
+
+
+#: Why an action waits, where Memory.unsettled says so.
+UNSETTLED = (
+    "Something is not saved as it stands.",
+    "A field says “Not saved” and why. Settle that, then press again; nothing that you wrote is lost.",
+)
 
 
 def _well_formed(text: str) -> str:
@@ -207,13 +227,19 @@ def settle_text(book: Notebook, item: str, key: str, found: Memory, message: obj
     """Save a message of a text area, if that has not been done. `key`: of the widget that it came from."""
     if not isinstance(message, dict):
         return
+    mark = found.mark(f"{key} {item}")
+    if message.get("over"):
+        mark.over = True
+        return
     try:
         text, seq, base = _well_formed(str(message["text"])), int(message["seq"]), int(message["base"])
     except (KeyError, TypeError, ValueError):
         return
-    mark = found.mark(f"{key} {item}")
-    if len(text) > LIMIT or (seq <= mark.seq and not mark.failed):
+    if len(text) > LIMIT:
+        mark.over = True
+    if len(text) > LIMIT or (seq <= mark.seq and not mark.failed and not mark.over):
         return
+    mark.over = False
     present = book.all().get(item)
     revision = present.revision if present else 0
     mark.failed = mark.conflict = False

@@ -41,7 +41,19 @@ class Sheet {
     this.state.setAttribute("role", "status");
     host.replaceChildren(this.body);
     this.take(data);
-    this.leaving = () => this.push(true);
+    this.leaving = (event) => {
+      this.push(true);
+      if (event.type === "beforeunload" && this.ready().length && !this.keep) {
+        event.preventDefault();
+        event.returnValue = "";
+      }
+    };
+    // What is done elsewhere on the page acts on all that was chosen here before.
+    this.elsewhere = (event) => {
+      if (event.target instanceof Node && !this.host.contains(event.target)) this.push(true);
+    };
+    document.addEventListener("pointerdown", this.elsewhere, true);
+    document.addEventListener("keydown", this.elsewhere, true);
     this.hiding = () => document.visibilityState === "hidden" && this.push(true);
     window.addEventListener("pagehide", this.leaving);
     window.addEventListener("beforeunload", this.leaving);
@@ -456,7 +468,10 @@ class Sheet {
         this.seq = Math.max(Date.now(), this.seq + 1);
         Object.assign(entry, { conflict: false, was: this.server.get(item) || "", seq: this.seq });
       });
-      button("Take the other", () => this.entries.delete(item));
+      button("Take the other", () => {
+        this.seq = Math.max(Date.now(), this.seq + 1);
+        Object.assign(entry, { conflict: false, value: this.server.get(item) || "", seq: this.seq });
+      });
     }
   }
 
@@ -479,6 +494,8 @@ class Sheet {
     this.push(true);
     for (const made of this.rows.values()) if (made.field) made.field.close();
     clearTimeout(this.late);
+    document.removeEventListener("pointerdown", this.elsewhere, true);
+    document.removeEventListener("keydown", this.elsewhere, true);
     window.removeEventListener("pagehide", this.leaving);
     window.removeEventListener("beforeunload", this.leaving);
     document.removeEventListener("visibilitychange", this.hiding);

@@ -104,11 +104,8 @@ class Field {
     this.waiting = true;
     this.hold();
     clearTimeout(this.timer);
-    if (this.over > 0) {
-      this.tooLong();
-      return;
-    }
-    this.say("Saving", "busy");
+    if (this.over > 0) this.tooLong();
+    else this.say("Saving", "busy");
     this.timer = setTimeout(() => this.flush(), WAIT);
   }
 
@@ -122,7 +119,7 @@ class Field {
 
   flush(force = false) {
     clearTimeout(this.timer);
-    if ((!this.waiting && !force) || this.over > 0) return;
+    if (!this.waiting && !force) return;
     this.waiting = false;
     this.sendNow(force);
   }
@@ -132,10 +129,15 @@ class Field {
       this.waiting = true;
       return;
     }
-    this.send({ text: this.area.value, seq: this.seq, base: this.base, force });
     clearTimeout(this.late);
+    if (this.over > 0) {
+      // Not the text, but that there is one which does not fit: nothing is locked or submitted without it.
+      this.send({ over: this.over, seq: this.seq });
+      return;
+    }
+    this.send({ text: this.area.value, seq: this.seq, base: this.base, force });
     this.late = setTimeout(() => {
-      if (!this.dirty || this.conflict || this.over > 0) return;
+      if (!this.dirty || this.conflict) return;
       this.say("Not saved yet. Trying again", "bad");
       this.seq += 1;
       this.sendNow(force);
@@ -157,7 +159,9 @@ class Field {
       this.clash(data);
       return;
     }
-    if (data.seq >= this.seq && this.seq > 0) {
+    if (this.over > 0 && this.seq > 0) {
+      this.tooLong();
+    } else if (data.seq >= this.seq && this.seq > 0) {
       this.acknowledged = this.seq;
       this.base = data.revision;
       clearTimeout(this.late);
@@ -171,7 +175,6 @@ class Field {
       this.hold();
     }
     if (!this.dirty) this.say(data.saved ? `Saved ${data.saved}` : "", "");
-    else if (this.over > 0) this.tooLong();
     else if (this.waiting && this.send) {
       clearTimeout(this.timer);
       this.timer = setTimeout(() => this.flush(), WAIT);
@@ -199,10 +202,10 @@ class Field {
     button("Take the other", () => {
       this.area.value = data.text;
       this.base = data.revision;
-      this.acknowledged = this.seq;
+      this.seq += 1;
       this.conflict = false;
-      this.unhold();
-      this.say(`Saved ${data.saved}`, "");
+      this.say("Saving", "busy");
+      this.sendNow();
     });
   }
 

@@ -9,7 +9,7 @@ import streamlit as st
 from authoring.gate import GateResult, run_gate
 from graders.words import PlainWords, plain_words
 from review_ui import checkpoints, frame, prose, reference_plans, theme
-from review_ui.autosave import Area, area, held, memory, settle_all
+from review_ui.autosave import UNSETTLED, Area, area, held, memory, settle_all
 from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
 from review_ui.kept import kept
 from review_ui.markup import join, tag
@@ -53,8 +53,6 @@ def form_of(at: Sitting, ex: dict[str, tuple[Example, ...]], drafts: dict[str, s
 def draw(at: Sitting) -> None:
     """Draw the step."""
     found, ex = memory(), examples_of(at)
-    if said := found.said.get(at.book.key("")):
-        frame.show(frame.notice(*said))
     if found.view:
         st.session_state["door"] = found.view
         found.view = ""
@@ -115,6 +113,9 @@ def _amend(at: Sitting, item: str, id: str) -> None:
     book, (found, _) = at.book.again(), held()
     settle_all(book)
     found.hush(book)
+    if found.unsettled(book, item):
+        found.say(book, *UNSETTLED)
+        return
     words = book.values().get(item, "").strip()
     if not words:
         return
@@ -299,6 +300,9 @@ def bar(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
     form = form_of(at, ex, at.book.values())
     missing = form.missing
     id = minted(f"review-{at.me}-{at.at.task_id}-{at.state.round}")
+    if said := memory().said.get(at.book.key("")):
+        with st.bottom:
+            frame.show(frame.notice(*said))
     with (
         st.bottom,
         st.container(
@@ -370,6 +374,9 @@ def _submit(at: Sitting, ex: dict[str, tuple[Example, ...]], id: str) -> None:
     book, (found, _) = at.book.again(), held()
     settle_all(book)
     found.hush(book)
+    if found.unsettled(book, "comment.", "why."):
+        found.say(book, *UNSETTLED)
+        return
     form = form_of(at, ex, book.values())
     if form.missing:
         return

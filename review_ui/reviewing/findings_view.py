@@ -9,7 +9,7 @@ import streamlit as st
 from pydantic import TypeAdapter
 
 from review_ui import frame, theme
-from review_ui.autosave import Area, Notebook, held, pointed, settle_all
+from review_ui.autosave import UNSETTLED, Area, Notebook, held, pointed, settle_all
 from review_ui.autosave.choices import Row, sheet, text
 from review_ui.chartview import ChartView
 from review_ui.chartview.words import Line
@@ -93,6 +93,9 @@ def _add(at: Sitting, id: str) -> None:
     book, (found, _) = at.book.again(), held()
     settle_all(book)
     found.hush(book)
+    if found.unsettled(book, f"new.{id}."):
+        found.say(book, *UNSETTLED)
+        return
     made, _ = forms.finding_of(book.values(), id)
     if made is not None:
         book.save(f"finding.{made.id}", made.model_dump_json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from review_ui import chart_sections, frame, prose, theme
-from review_ui.autosave import Area, Notebook, clock, held, memory, settle_all
+from review_ui.autosave import UNSETTLED, Area, Notebook, clock, held, memory, settle_all
 from review_ui.autosave.choices import sheet, text
 from review_ui.markup import tag
 from review_ui.reviewing import fields, forms
@@ -63,7 +63,8 @@ def bar(at: Sitting) -> None:
     """What is missing, when it was saved, the lock."""
     missing = forms.plan_missing(at.book.values())
     if said := memory().said.get(at.book.key("")):
-        frame.show(frame.notice(*said))
+        with st.bottom:
+            frame.show(frame.notice(*said))
     with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         needed = "To lock, still needed: " + ", ".join(missing) if missing else "Complete."
         frame.show(
@@ -88,6 +89,9 @@ def _lock(at: Sitting, id: str) -> None:
     settle_all(book)
     found.hush(book)
     drafts = book.values()
+    if found.unsettled(book, "plan."):
+        found.say(book, *UNSETTLED)
+        return
     if forms.plan_missing(drafts):
         return
     try:

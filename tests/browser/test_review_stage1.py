@@ -139,6 +139,14 @@ def test_two_clicks_450_ms_apart_lock_one_plan_with_the_text_typed_right_before(
     seen = look(app)
     seen.open(at(reviews.ONE))
     fill_plan(seen.page, reviews)
+    # What does not fit in a field is not locked away unseen, and neither is what stood there before.
+    now = field(seen.page, reviews.LABELS["do_now"])
+    now.fill("x" * 100_001)
+    seen.page.get_by_role("button", name="Lock plan").click()
+    expect(seen.page.get_by_text("Something is not saved as it stands.")).to_be_visible(timeout=30_000)
+    assert reviews.desk(workspace, reviews.ONE).db.sealed(TASK, 1) == []
+    now.fill(reviews.PLAN["do_now"])
+    saved(seen.page, reviews.LABELS["do_now"])
     field(seen.page, reviews.LABELS["follow_up"]).press_sequentially(" AND BY PHONE", delay=10)
     twice(seen.page, "Lock plan")
     expect(seen.page.get_by_text("Your plan, locked")).to_be_visible(timeout=30_000)

@@ -140,3 +140,22 @@ def test_a_notebook_reads_its_drafts_once_and_knows_what_it_changed_itself(book:
     assert book.again().values() == {"a": "1", "b": "elsewhere"}
     book.drop("a")
     assert book.values() == {"b": "elsewhere"}
+
+
+def test_an_action_waits_for_a_text_that_is_not_kept_as_it_stands(book: Notebook) -> None:
+    found = memory()
+
+    def text(seq: int, **message: Any) -> bool:
+        settle_text(book.again(), "why", KEY, found, {"seq": seq, "base": 0, **message})
+        return found.unsettled(book, "why")
+
+    assert not text(1, text="short")
+    assert text(2, over=5)
+    assert not found.unsettled(book, "other")
+    assert not text(3, text="short again")
+    book.again().save("why", "from another window")
+    assert text(4, text="mine")
+    # Taking the other's words settles it, as keeping one's own does.
+    assert not text(5, text="from another window")
+    send(book, found, 1, line={"value": "5", "was": "something else", "old": False})
+    assert found.unsettled(book, "line")
