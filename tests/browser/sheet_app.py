@@ -25,7 +25,9 @@ def press() -> None:
     """What a button does: it counts in the drafts, after all that was sent is kept."""
     again = book.again()
     settle_all(again)
-    again.save("pressed", f"{again.values().get('pressed', '')}[{again.values().get('words', '')}]")
+    values = again.values()
+    seen = [values.get("words", ""), *(values[item] for item in sorted(values) if item.startswith("kept."))]
+    again.save("pressed", f"{values.get('pressed', '')}[{' '.join(seen)}]")
 
 
 st.html(f"{theme.style()}<h1>A sheet</h1>")
