@@ -267,7 +267,8 @@ class Sheet {
       made.fold.append(made.mark, node("span"));
       // The words beside it fold as well; the button is what a keyboard and a screen reader meet.
       made.left.classList.add("wb-leads");
-      made.left.addEventListener("click", () => {
+      made.left.addEventListener("click", (event) => {
+        if (event.target === made.about) return;
         const item = made.data.lead.item;
         this.set(item, this.value(item) === "open" ? "shut" : "open");
       });
@@ -380,6 +381,16 @@ class Sheet {
       span.className = piece.cls;
       if (!piece.count.length) say(span, piece.text);
     });
+    if (row.about && !made.about) {
+      made.about = node("button", "about", "About this");
+      made.about.type = "button";
+      // It is heard by the composer (selection.js); it does not fold the row.
+      made.left.append(made.about);
+    }
+    if (made.about) {
+      made.about.dataset.about = row.about;
+      made.about.setAttribute("aria-label", `Finding about ${row.label[0].text}`);
+    }
     if (row.chip) {
       if (!made.chip) {
         made.chip = node("span");

@@ -66,7 +66,8 @@ class Row:
     """One row. `name`: what a screen reader calls the control. `clear`: a second click takes the choice back.
     `when`: (item, values), shown while the item holds one of these. `stacked`: the label above the control; `half`:
     two rows share a line. `start`: what it holds as long as nothing was chosen. `card`: rows of one name stand in one
-    box. `area`: a text area instead of choices; `html`: something to read instead."""
+    box. `about`: what `pointed` hands over where a finding is about this row. `area`: a text area instead of choices;
+    `html`: something to read instead."""
 
     item: str
     name: str
@@ -83,6 +84,7 @@ class Row:
     stacked: bool = False
     half: bool = False
     card: str = ""
+    about: str = ""
     area: Area | None = None
     html: Markup | None = None
 
@@ -128,6 +130,7 @@ class Row:
             "stacked": self.stacked,
             "half": self.half,
             "card": self.card,
+            "about": self.about,
         }
 
 

@@ -8,21 +8,23 @@ import streamlit as st
 
 from authoring.gate import GateResult, run_gate
 from graders.words import PlainWords, plain_words
-from review_ui import checkpoints, frame, prose, reference_plans, theme
+from review_ui import chart_sections, checkpoints, frame, prose, reference_plans, theme
 from review_ui.autosave import UNSETTLED, Area, area, held, memory, settle_all
 from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
 from review_ui.kept import kept
-from review_ui.markup import join, tag
+from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import fields, forms, solve_view
 from review_ui.reviewing.examples import Example, declaration_text, examples
 from review_ui.reviewing.findings_view import composer, composing, started
 from review_ui.reviewing.forms import Missing, ReviewForm, fold
 from review_ui.reviewing.sitting import Sitting, minted
+from tasks.anchors import INSTRUCTION, Anchor
 from tasks.declarations import Checkpoint
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import Task
+from tasks.review import events
 from tasks.review.checklist import Dimension, checklist
-from tasks.review.events import CheckpointAnchor, OwnPlan, PlanAmended
+from tasks.review.events import CheckpointAnchor, OwnPlan, PlanAmended, ResourceAnchor
 
 CHECKLIST, CHART, PLANS, GATE = "Checklist", "Chart", "Reference plans", "Gate"
 
@@ -78,7 +80,7 @@ def draw(at: Sitting) -> None:
             dimensions(at, form)
             rate_checkpoints(at, form, ex)
     with right, st.container(border=True, key="finding"):
-        composer(at)
+        composer(at, lambda ref: pointed_at(at, ex, ref))
     bar(at, ex)
 
 
@@ -196,6 +198,7 @@ def rating_rows(number: int, checkpoint: Checkpoint, left: int) -> Iterator[Row]
         ),
         fold=Fold(fold(card), str(number), f"Checkpoint {number}", checkpoints.capability_words(checkpoint)),
         card=card,
+        about=f"{forms.CHECKPOINT}{checkpoint.id}",
     )
     why = Area(f"why.{checkpoint.id}", f"Why checkpoint {number} is wrong or not gradable", 1)
     yield text(why, when=(rating, ("wrong", "not gradable")), card=card)
@@ -206,7 +209,7 @@ def open_rows(at: Sitting, number: int, checkpoint: Checkpoint, orders: tuple[Ex
     card = f"checkpoint.{checkpoint.id}"
     opened = (fold(card), ("open",))
     words = _words(at.at.task_id, at.at.package, checkpoint.id, at.task)
-    links = [tag("span", fact) for fact in words.rests_on]
+    links = [_fact(rests, said) for rests, said in zip(checkpoint.rests_on, words.rests_on, strict=True)]
     shown = checkpoints.card(number, checkpoint, words, links, headed=False)
     yield reading(f"words.{checkpoint.id}", shown, when=opened, card=card)
     if orders:
@@ -221,7 +224,7 @@ def open_rows(at: Sitting, number: int, checkpoint: Checkpoint, orders: tuple[Ex
             said = (Piece(one.words), Piece(one.detail, "sm mute"))
             name = f"Order {place} of checkpoint {number}"
             yield Row(items[one.key], name, judged, label=said, chip=_chip(one.result), tip=one.reason, when=opened,
-                      card=card)  # fmt: skip
+                      card=card, about=f"{forms.ORDER}{checkpoint.id}.{one.key}")  # fmt: skip
     toml = at.task.files["checkpoints.toml"].decode("utf-8")
     written = [checkpoints.declaration(toml, checkpoint.id), *(declaration_text(one) for one in orders[:3])]
     folded = tag(
@@ -233,9 +236,33 @@ def open_rows(at: Sitting, number: int, checkpoint: Checkpoint, orders: tuple[Ex
     yield reading(f"written.{checkpoint.id}", folded, when=opened, card=card)
 
 
+def _fact(rests: str, said: str) -> Markup:
+    """Something that a checkpoint rests on, in words; a finding can be about it."""
+    ref = Anchor.parse(rests).ref
+    words = said.replace(f" ({ref})", "")
+    return tag("span", words, " ", chart_sections.about(ref, words) if ref != INSTRUCTION else None)
+
+
 def _chip(result: str) -> tuple[str, str, str]:
     symbol, word, tone = theme.VERDICTS[result]
     return tone, symbol, word
+
+
+def order_anchor(checkpoint: str, one: Example) -> CheckpointAnchor:
+    """The anchor of a finding about an example order."""
+    return CheckpointAnchor(checkpoint=checkpoint, example=f"{one.words}: {one.result}")
+
+
+def pointed_at(at: Sitting, ex: dict[str, tuple[Example, ...]], about: str) -> events.Anchor | None:
+    """The anchor of a row that was pointed at: an example order, a checkpoint, an entry of the chart; None for none."""
+    if about.startswith(forms.ORDER):
+        checkpoint, _, key = about.removeprefix(forms.ORDER).rpartition(".")
+        one = next((one for one in ex.get(checkpoint, ()) if one.key == key), None)
+        return order_anchor(checkpoint, one) if one else None
+    if about.startswith(forms.CHECKPOINT):
+        id = about.removeprefix(forms.CHECKPOINT)
+        return CheckpointAnchor(checkpoint=id) if id in ex else None
+    return ResourceAnchor(ref=about) if at.task.chart.get(about) is not None else None
 
 
 def _judged_wrong(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
@@ -248,8 +275,8 @@ def _judged_wrong(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
         checkpoint, _, key = rest.rpartition(".")
         one = next((one for one in ex.get(checkpoint, ()) if one.key == key), None)
         if kind == "tick" and value == "wrong" and one is not None and checkpoint in numbers:
-            anchor = CheckpointAnchor(checkpoint=checkpoint, example=f"{one.words}: {one.result}")
-            started(at.book, anchor, f"“{one.words}” is graded {one.result}, but should not be: ", "clinical_reasoning")
+            words = f"“{one.words}” is graded {one.result}, but should not be: "
+            started(at.book, order_anchor(checkpoint, one), words, "clinical_reasoning")
         found.changed.pop(0)
 
 
@@ -316,6 +343,7 @@ def bar(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
             tag(
                 "div",
                 tag("a", "To the finding", href="#new-finding", cls="sm narrow-only"),
+                " ",
                 tag("span", needed, cls="b sm", role="status"),
                 tag("span", f" {solve_view.saved_words(at.book)}{about}", cls="sm mute"),
             )

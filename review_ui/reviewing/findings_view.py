@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import streamlit as st
 from pydantic import TypeAdapter
@@ -54,12 +54,13 @@ def titles(task: Task) -> dict[str, str]:
     return {one.id: f"Checkpoint {n}: {one.title}" for n, one in enumerate(task.checkpoints, 1)}
 
 
-def composer(at: Sitting) -> None:
-    """Write a finding: where, what, how much it matters; below it those that were added."""
+def composer(at: Sitting, pointed_at: Callable[[str], Anchor | None]) -> None:
+    """Write a finding: where, what, how much it matters; below it those that were added. `pointed_at`: the anchor of a
+    row of the page that was pointed at."""
     id = composing(at.book)
     new = f"new.{id}"
     frame.show(tag("h2", "New finding", cls="h2", id="new-finding"))
-    anchor_picker(at, id)
+    anchor_picker(at, id, pointed_at)
     sheet(at.book, new, tuple(_rows(new)))
     made, needs = forms.finding_of(at.book.values(), id)
     if needs:
@@ -103,7 +104,7 @@ def _add(at: Sitting, id: str) -> None:
         book.drop(*forms.composer_items(id))
 
 
-def anchor_picker(at: Sitting, id: str) -> None:
+def anchor_picker(at: Sitting, id: str, pointed_at: Callable[[str], Anchor | None]) -> None:
     """Where the finding stands: selected words, an entry of the chart, a checkpoint, the task."""
     item = f"new.{id}.anchor"
     kept = at.book.values().get(item, "")
@@ -122,7 +123,7 @@ def anchor_picker(at: Sitting, id: str) -> None:
             f"quote-{id}",
             "Quote the words that I selected",
             lambda words: _quote(at, item, words, reading),
-            lambda ref: _about(at, item, ref),
+            lambda about: _anchor(at, item, pointed_at(about)),
         )
         # The list shuts when it has done what it was for: another place is another list.
         with st.popover(
@@ -149,12 +150,6 @@ def _quote(at: Sitting, item: str, words: str, reading: str) -> None:
         )
     else:
         _anchor(at, item, made)
-
-
-def _about(at: Sitting, item: str, ref: str) -> None:
-    """Anchor the finding to a row of the chart that was pointed at."""
-    if at.task.chart.get(ref) is not None:
-        _anchor(at, item, ResourceAnchor(ref=ref))
 
 
 def places(at: Sitting, id: str, item: str) -> None:
@@ -209,8 +204,9 @@ def entries(chart: ChartView, words: str) -> tuple[list[Line], int]:
     return lines[:FOUND], max(0, total - FOUND)
 
 
-def _anchor(at: Sitting, item: str, anchor: Anchor) -> None:
-    at.book.again().save(item, anchor.model_dump_json())
+def _anchor(at: Sitting, item: str, anchor: Anchor | None) -> None:
+    if anchor is not None:
+        at.book.again().save(item, anchor.model_dump_json())
 
 
 def anchor_said(at: Sitting, kept: str) -> tuple[str, str]:

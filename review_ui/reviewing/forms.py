@@ -30,6 +30,8 @@ VERDICTS = {
     "unsafe": "Unsafe",
     "cannot judge": "Cannot judge",
 }
+#: What a row of the page is called that a finding can be about, beside the reference of an entry of the chart.
+CHECKPOINT, ORDER = "checkpoint.", "order."
 WHY_NOT = ("missing context", "ambiguous wording", "genuine equipoise", "outside my specialty")
 ANSWERS = {"yes": "Yes", "no": "No", "unsure": "Unsure"}
 RATINGS = {"essential": "Essential", "optional": "Optional", "wrong": "Wrong", "not gradable": "Not gradable"}

@@ -71,6 +71,7 @@ def bar(at: Sitting) -> None:
             tag(
                 "div",
                 tag("a", "To the plan", href="#your-plan", cls="sm narrow-only"),
+                " ",
                 tag("span", needed, cls="b sm", role="status"),
                 tag("span", f" {saved_words(at.book)}", cls="sm mute"),
                 tag("span", " · A locked plan cannot be edited; you can add a correction later.", cls="sm mute"),

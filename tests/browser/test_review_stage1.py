@@ -366,12 +366,22 @@ def test_what_is_missing_has_a_door_to_each_place_and_a_finding_is_put_at_a_row_
     expect(field(page, "What is wrong, and why")).to_be_focused(timeout=30_000)
     expect(page.get_by_role("combobox", name="Dimension")).to_have_value("clinical_reasoning")
 
-    # The finding is about a row of the chart, pointed at there; or found by words.
+    # The finding is about a row of the page that is pointed at: a checkpoint, an example order, what it rests on.
+    anchor = page.locator(".st-key-finding .anchor")
+    page.get_by_role("button", name="Checkpoint 1", exact=True).click()
+    about = page.locator(".wb-card.wb-checkpoint").first.get_by_role("button", name="Finding about")
+    expect(about).to_have_count(3, timeout=30_000)
+    about.nth(1).click()
+    expect(anchor).to_contain_text("Lab: Potassium", timeout=30_000)
+    about.first.click()
+    expect(anchor).to_contain_text("Checkpoint 1: ", timeout=30_000)
+    expect(page.get_by_role("button", name="Checkpoint 1", exact=True)).to_have_attribute("aria-expanded", "true")
+
+    # Or about a row of the chart, pointed at there; or found by words.
     page.get_by_role("radio", name="Chart", exact=True).click()
     row = page.locator(".rows .pair").filter(has=page.locator("[data-about]")).first
     row.hover(timeout=30_000)
     row.get_by_role("button", name="Finding about").click()
-    anchor = page.locator(".st-key-finding .anchor")
     expect(anchor).to_contain_text("Problem: Type 2 diabetes", timeout=30_000)
     page.get_by_role("button", name="Change what it is about").click()
     words = page.get_by_role("textbox", name="An entry of the chart, by words of it")
