@@ -161,7 +161,9 @@ def notice(title: str, words: str) -> Markup:
 
 def stopped(title: str, words: str) -> Markup:
     """What stands where a page, or a part of one, could not be drawn."""
-    return tag("div", tag("h1", title, cls="h2"), tag("p", words[:1].upper() + words[1:]), cls="card", role="alert")
+    # A message that begins with a place (a file, a line) begins as that is written.
+    begins = words[:1].upper() if words.partition(" ")[0].isalpha() else words[:1]
+    return tag("div", tag("h1", title, cls="h2"), tag("p", begins + words[1:]), cls="card", role="alert")
 
 
 def header(title: str, facts: Markup, right: Markup | None = None, crumb: Markup | None = None) -> None:

@@ -92,7 +92,9 @@ class View:
         return sorted(name for name in names if name)
 
     def paths(self, prefix: str = "") -> dict[str, str]:
-        """{path: blob hash} of every file below `prefix` ("" = all)."""
+        """{path: blob hash} of every file below `prefix`, a task's id ("" = all); none below what is no task's id."""
+        if prefix and not re.match(TASK_ID, prefix):
+            return {}
         if prefix and prefix not in self._trees and "" in self._trees:
             # Of the whole listing, where that is at hand: no git process for each task of a list.
             below = f"{prefix}/"

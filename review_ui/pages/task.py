@@ -150,7 +150,8 @@ def choose_version(held: Held) -> None:
 def page() -> None:
     """Draw the page."""
     seen = sight()
-    held = library.hold(frame.asked("id"), seen, frame.asked("v"))
+    # The choice below stands in the session before it stands in the address.
+    held = library.hold(frame.asked("id"), seen, str(st.session_state.get("v", frame.asked("v")) or ""))
     task = held.task
     header(held)
     hidden = not seen.grading(task.id)

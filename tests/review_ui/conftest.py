@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 
 def _load(name: str) -> ModuleType:
@@ -33,3 +35,15 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace of the test's own."""
     monkeypatch.setenv("WORKBENCH_WORKSPACE", str(tmp_path / "workspace"))
     return tmp_path / "workspace"
+
+
+@pytest.fixture(scope="session")
+def said() -> Callable[[AppTest], str]:
+    """Everything that a page shows as HTML."""
+
+    def words(test: AppTest) -> str:
+        return "\n".join(
+            str(element.value if hasattr(element, "value") else element.proto.body) for element in test.get("html")
+        )
+
+    return words
