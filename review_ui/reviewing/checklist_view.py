@@ -221,9 +221,9 @@ def open_rows(at: Sitting, number: int, checkpoint: Checkpoint, orders: tuple[Ex
             f"head.{checkpoint.id}", "", kind="words", label=(Piece(asked, "sm b"), ticked), when=opened, card=card
         )
         for place, one in enumerate(orders, 1):
-            said = (Piece(one.words), Piece(one.detail, "sm mute"))
+            said = (Piece(one.words), Piece(" · ".join(filter(None, (one.detail, one.why))), "sm mute"))
             name = f"Order {place} of checkpoint {number}"
-            yield Row(items[one.key], name, judged, label=said, chip=_chip(one.result), tip=one.reason, when=opened,
+            yield Row(items[one.key], name, judged, label=said, chip=_chip(one.result), when=opened,
                       card=card, about=f"{forms.ORDER}{checkpoint.id}.{one.key}")  # fmt: skip
     toml = at.task.files["checkpoints.toml"].decode("utf-8")
     written = [checkpoints.declaration(toml, checkpoint.id), *(declaration_text(one) for one in orders[:3])]

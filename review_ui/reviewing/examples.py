@@ -8,6 +8,7 @@ variant should come to: the grader's own verdict is shown.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,6 +23,8 @@ from tasks.package import Task
 from tasks.trials import Write
 
 MOST = 10
+#: How the grader's reason names an example's resources: for whoever reads the record, not for a physician.
+_REFERENCE = re.compile(r"\b[A-Z]\w+/example-\d+(: | )?")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,14 @@ class Example:
     result: str
     reason: str
     bodies: tuple[str, ...]
+
+    @property
+    def why(self) -> str:
+        """Why it fails, as a physician reads it: "its dose is 20 mg, not 10 mg"; "" where it passes."""
+        if self.result == "pass":
+            return ""
+        said = [_REFERENCE.sub("", one).rpartition(": ")[2].strip() for one in self.reason.split("; ")]
+        return "; ".join(dict.fromkeys(one for one in said if one))
 
 
 def examples(task: Task, checkpoint: Checkpoint) -> tuple[Example, ...]:
