@@ -6,7 +6,7 @@ appended, and authors, times, hashes and the order of events are checked on the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
@@ -154,6 +154,11 @@ def _in_order(entries: list[Entry]) -> list[str]:
     return out
 
 
+def change_id(change: str) -> str:
+    """A change's id, cut to what a reader can compare."""
+    return change[:10]
+
+
 def timeline_csv(found: Audit) -> str:
     """The audit as a table: time, who, role, round, what, commit."""
     import csv
@@ -171,43 +176,49 @@ def timeline_csv(found: Audit) -> str:
     return out.getvalue()
 
 
-def event_words(one: ev.Event) -> str:
-    """What an event says, in one line, in the field's words."""
+def counted(n: int, what: str) -> str:
+    """ "1 change", "3 changes"."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def event_words(one: ev.Event, name: Callable[[str], str] = str, place: Callable[[str], str] = change_id) -> str:
+    """What an event says, in one line, in the field's words. `name`: of a person's id; `place`: where a change of that
+    id stands, in the reader's words (its id cut short where nothing better is known)."""
     match one:
         case ev.Imported():
             return f"Version {one.version} came in"
         case ev.Assigned():
-            return f"Assigned {one.person} as {one.as_role}"
+            return f"Assigned {name(one.person)} as {one.as_role}"
         case ev.Unassigned():
-            return f"Unassigned {one.person}: {one.reason}"
+            return f"Unassigned {name(one.person)}: {one.reason}"
         case ev.Waived():
-            return f"Waived {one.rule.replace('_', ' ')} for {one.person}: {one.reason}"
+            return f"Waived {one.rule.replace('_', ' ')} for {name(one.person)}: {one.reason}"
         case ev.RoundOpened():
             due = f", due {one.due:%-d %b %Y}" if one.due else ""
-            return f"Opened round {one.round} for {', '.join(one.reviewers)}{due}"
+            return f"Opened round {one.round} for {', '.join(name(id) for id in one.reviewers)}{due}"
         case ev.PlanLocked():
             return "Locked the own plan"
         case ev.PlanAmended():
             return f"Corrected the own plan: {one.text}"
         case ev.ReviewSubmitted():
             worst = sorted({verdict.verdict for verdict in one.verdicts})
-            return f"Submitted a review: {', '.join(worst)}; {len(one.findings)} findings"
+            return f"Submitted a review: {', '.join(worst)}; {counted(len(one.findings), 'finding')}"
         case ev.FindingWithdrawn():
             return f"Withdrew a finding: {one.reason}"
         case ev.FindingDismissed():
             return f"Dismissed a finding: {one.reason}"
         case ev.Proposed():
-            return f"Put up {len(one.changes)} changes by {one.made_by}"
+            return f"Put up {counted(len(one.changes), 'change')} by {name(one.made_by)}"
         case ev.GateRan():
             return "Gate passed" if one.passed else f"Gate failed: {'; '.join(one.failures[:3])}"
         case ev.Decided():
-            return f"{one.decision.capitalize()} {one.change[:10]}" + (f": {one.reason}" if one.reason else "")
+            return f"{one.decision.capitalize()}, {place(one.change)}" + (f": {one.reason}" if one.reason else "")
         case ev.VetoLifted():
-            return f"Lifted the veto of {one.owner} ({one.owner_says}): {one.reason}"
+            return f"Lifted the veto of {name(one.owner)} ({one.owner_says}): {one.reason}"
         case ev.Adjudicated():
-            return f"Adjudicated {one.change[:10]}: {one.decision}, {one.reason}"
+            return f"Adjudicated, {place(one.change)}: {one.decision}, {one.reason}"
         case ev.Applied():
-            return f"Applied {len(one.changes)} changes: version {one.version}"
+            return f"Applied {counted(len(one.changes), 'change')}: version {one.version}"
         case ev.Signed():
             return f"Signed: {one.statement}"
         case ev.Released():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -105,6 +105,11 @@ def place_words(unit: str, checkpoints: Mapping[str, str]) -> tuple[str, str]:
     if path.startswith("examples/"):
         return f"Example: {path.removeprefix('examples/')}", "Grader"
     return unit, "File"
+
+
+def place_of(state: ReviewState, checkpoints: Mapping[str, str]) -> Callable[[str], str]:
+    """What says of a change's id where it stands, as `place_words` does."""
+    return lambda id: place_words(state.changes[id].ref.unit, checkpoints)[0] if id in state.changes else id[:10]
 
 
 def drafted(ref: ChangeRef, drafts: Mapping[str, str]) -> Drafted | None:

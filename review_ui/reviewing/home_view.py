@@ -10,6 +10,7 @@ from review_ui import frame, identity, theme
 from review_ui.autosave import clock
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import worklist
+from review_ui.reviewing.changes import place_of
 from review_ui.reviewing.sitting import every, store
 from review_ui.reviewing.worklist import Work
 from review_ui.sight import sight
@@ -335,9 +336,7 @@ def since(rows: list[Work], db: StateDb, who: Person) -> None:
         icon, what = NEWS[type(event)]
         if isinstance(event, ev.Decided) and event.decision == "veto":
             icon, what = "front_hand", "Veto placed"
-        words = event_words(event)
-        for id, name in names.items():
-            words = words.replace(id, name)
+        words = event_words(event, lambda id: names.get(id, id), place_of(one.state, {}))
         lines.append(
             tag(
                 "div",

@@ -13,8 +13,9 @@ from review_ui.autosave import Notebook, area
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import acting, applying_view, fields
+from review_ui.reviewing.changes import place_of
 from review_ui.reviewing.decide_view import next_words
-from review_ui.reviewing.findings_view import finding_chips
+from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.sitting import Sitting
 from tasks.people import Person
 from tasks.review import events as ev
@@ -373,7 +374,7 @@ def verified(found: Audit) -> Markup:
 def event_row(at: Sitting, one: ev.Event) -> Markup:
     """Time, who, what."""
     who = "Workbench" if one.actor == "workbench" else at.name(one.actor)
-    words = event_words(one)
+    words = event_words(one, at.name, place_of(at.state, titles(at.task)) if at.may_read else lambda _: "a change")
     if isinstance(one, ev.GateRan) and not at.may_read:
         words = "Gate passed" if one.passed else "Gate failed"
     return tag(
