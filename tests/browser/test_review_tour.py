@@ -19,8 +19,7 @@ from tasks.workspace import Workspace
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.soak,  # five minutes alone, and patient pages only while nothing else runs
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(900),
     pytest.mark.skipif("nephrology-finerenone-011" not in SUITE.list(), reason="the bundled task is not there"),
 ]
 
