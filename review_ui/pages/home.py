@@ -21,7 +21,8 @@ def nobody() -> None:
             cls="head",
         )
     )  # fmt: skip
-    identity.list_of_people()
+    with st.container(width=620):
+        identity.list_of_people()
     with st.container(horizontal=True):
         st.page_link(frame.path("tasks.py"), label="Only look at the tasks", icon=":material/folder_open:")
         st.page_link(frame.path("guide.py"), label="How a review goes", icon=":material/help:")

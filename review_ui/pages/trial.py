@@ -93,8 +93,6 @@ def header(trial: StoredTrial, batch: str, task: Task | None, result: TaskResult
     )
     title = headline(key.run, outcome, result, len(task.checkpoints) if task else 0)
     frame.header(title, frame.facts(*chips), crumb=crumb)
-    if outcome is not None and outcome.detail:
-        frame.show(tag("p", outcome.detail, cls="sm warn"))
 
 
 def cost_words(outcome: TrialOutcome) -> str:
@@ -141,13 +139,16 @@ def page() -> None:
         present = any(one.grade_digest == task.grade_digest for one in given)
         digest = task.grade_digest if present else given[-1].grade_digest
         result = task_result(task.checkpoints, given, digest)
-    header(trial, batch, task, result, told)
     numbers = sorted(one.key.run for one in trials)
     at = numbers.index(trial.key.run)
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        for label, symbol, other in (("Previous run", "chevron_left", at - 1), ("Next run", "chevron_right", at + 1)):
-            if st.button(label, icon=f":material/{symbol}:", disabled=not 0 <= other < len(numbers)):
-                frame.go("trial.py", stored_trials.address(batch, task_id, agent, numbers[other]))
+    with st.container(horizontal=True, vertical_alignment="top", key="trial-head"):
+        header(trial, batch, task, result, told)
+        with st.container(horizontal=True, width="content"):
+            for label, symbol, other in (("Previous", "chevron_left", at - 1), ("Next run", "chevron_right", at + 1)):
+                if st.button(label, icon=f":material/{symbol}:", disabled=not 0 <= other < len(numbers)):
+                    frame.go("trial.py", stored_trials.address(batch, task_id, agent, numbers[other]))
+    if outcome is not None and outcome.detail:
+        frame.show(tag("p", outcome.detail, cls="sm warn"))
     if task is None:
         frame.show(frame.notice("The task of this trial cannot be read.", why))
     evidence = frozenset(
