@@ -268,7 +268,8 @@ def test_five_clicks_a_second_with_typing_between_lose_no_choice_and_no_word(
         for one in checklist().dimensions:
             for question in one.questions:
                 plan(f"q.{one.id}.{question.id}", question.text, forms.ANSWERS)
-            write(f"comment.{one.id}", f"Comment on {one.title.lower()}", f"What I think of {one.title.lower()}.")
+            name = forms.within(one.title)
+                write(f"comment.{one.id}", f"Comment on {name}", f"What I think of {name}.")
         for id, found in orders.items():
             for place, example in enumerate(found, 1):
                 group = f"Order {place} of checkpoint {numbers[id]}"
@@ -281,7 +282,8 @@ def test_five_clicks_a_second_with_typing_between_lose_no_choice_and_no_word(
             job()
         assert len(who.chosen) > 70
         for item in words:
-            saved(page, f"Comment on {next(d.title for d in checklist().dimensions if item.endswith(d.id)).lower()}")
+            title = next(one.title for one in checklist().dimensions if item.endswith(one.id))
+            saved(page, f"Comment on {forms.within(title)}")
         seen.settle()
         drafts = reviews.desk(workspace, reviews.ONE).db.drafts(reviews.ONE, BUNDLED, 1)
         kept = {item: drafts[item].value if item in drafts else "" for item in who.chosen}
