@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from review_ui import frame, theme
+from review_ui import frame, keyboard, theme
 from review_ui.autosave import Notebook, area
 from review_ui.markup import join, tag
 from review_ui.reviewing import acting, changes
@@ -48,9 +48,9 @@ def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], pl
     ):
         with st.container(horizontal=True, width="content", gap="small"):
             st.button("Previous", icon=":material/chevron_left:", shortcut="k", type="tertiary", key="previous",
-                      on_click=step, args=(at, order, change.ref.change, -1), disabled=place == 0)  # fmt: skip
+                      on_click=step, args=(at, order, -1), disabled=place == 0)  # fmt: skip
             st.button("Next", icon=":material/chevron_right:", shortcut="j", type="tertiary", key="next",
-                      on_click=step, args=(at, order, change.ref.change, 1))  # fmt: skip
+                      on_click=step, args=(at, order, 1))  # fmt: skip
             st.button("Next open", icon=":material/skip_next:", shortcut="n", type="tertiary", key="next-open",
                       on_click=next_open, args=(at, open_))  # fmt: skip
             st.button("Undo", icon=":material/undo:", shortcut="u", type="tertiary", key="undo",
@@ -78,6 +78,7 @@ def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], pl
                 )  # fmt: skip
         with st.container(horizontal=True, width="content", vertical_alignment="center"):
             st.button("Summary", icon=":material/list_alt:", key="to-summary", on_click=summarize, args=(at,))
+    keyboard.steady("do-approve", "do-reject", "do-discuss", "do-veto", "go")
 
 
 def lift(at: Sitting, change: str) -> None:

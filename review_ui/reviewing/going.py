@@ -100,9 +100,14 @@ def summarize(at: Sitting) -> None:
 
 
 def decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, ...]) -> None:
-    """Keep a decision and go on, unless it still needs something. The same again changes nothing."""
+    """Keep a decision and go on, unless it still needs something. The same again changes nothing.
+
+    A key for a change that is no longer the one shown is for nobody: its button was not yet replaced on the screen.
+    """
     book, here = at.book.again(), _going(at)
     settle_all(book)
+    if here.at != change.ref.change or here.summary:
+        return
     item = f"decision.{change.ref.change}"
     kept = book.values()
     before, now = kept.get(item, ""), changes.kept(change.ref, decision)
@@ -114,9 +119,11 @@ def decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, ..
         _step(here, order, change.ref.change, 1)
 
 
-def step(at: Sitting, order: tuple[str, ...], here: str, by: int) -> None:
+def step(at: Sitting, order: tuple[str, ...], by: int) -> None:
     """Show the next or the previous one."""
-    _step(_going(at), order, here, by)
+    here = _going(at)
+    if here.at in order:
+        _step(here, order, here.at, by)
 
 
 def _step(here: Going, order: Sequence[str], change: str, by: int) -> None:

@@ -150,7 +150,7 @@ def test_what_it_fails_on_is_said_in_our_words(
         seen = look(url)
         seen.open(at(reviews.LEAD))
         seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
-        expect(seen.page.get_by_text("Nothing was applied.")).to_be_visible(timeout=WAIT)
+        expect(seen.page.get_by_text("Nothing was applied.", exact=True)).to_be_visible(timeout=WAIT)
         said = seen.page.get_by_text("the gate fails on the result")
         expect(said).to_contain_text("Due to: “Checkpoint 6: Finerenone started at 10 mg once daily”")
         assert applied(workspace, reviews) == []
