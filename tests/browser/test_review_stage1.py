@@ -269,7 +269,7 @@ def test_five_clicks_a_second_with_typing_between_lose_no_choice_and_no_word(
             for question in one.questions:
                 plan(f"q.{one.id}.{question.id}", question.text, forms.ANSWERS)
             name = forms.within(one.title)
-                write(f"comment.{one.id}", f"Comment on {name}", f"What I think of {name}.")
+            write(f"comment.{one.id}", f"Comment on {name}", f"What I think of {name}.")
         for id, found in orders.items():
             for place, example in enumerate(found, 1):
                 group = f"Order {place} of checkpoint {numbers[id]}"
