@@ -226,6 +226,13 @@ def _turn(page: int, drop: tuple[str, ...]) -> None:
         st.query_params.pop(name, None)
 
 
+def paged(rows: int, size: int) -> tuple[int, int]:
+    """(page that the address asks for, how many pages there are), from 1, for so many rows."""
+    pages = max(1, -(-rows // size))
+    given = asked("page")
+    return min(pages, max(1, int(given) if given.isdecimal() else 1)), pages
+
+
 def pager(at: int, pages: int, drop: tuple[str, ...] = ()) -> None:
     """Previous and next page; the page stands in the address. `drop`: parameters that do not survive a turn."""
     if pages <= 1:

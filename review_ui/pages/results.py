@@ -140,9 +140,7 @@ def overview(batch: Batch, found: Set, key: Hashable, counted: Cells, state: Has
     """Heat map left; why tasks fail and the output gap right."""
     narrow = len(found.agents) <= WIDE
     order = breakdown.easiest_first(counted)
-    pages = max(1, -(-len(order) // SHOWN))
-    asked = frame.asked("page")
-    at = min(pages, max(1, int(asked) if asked.isdecimal() else 1))
+    at, pages = frame.paged(len(order), SHOWN)
     shown = order[(at - 1) * SHOWN : at * SHOWN]
     to = partial(address, batch)
     left, right = st.columns([1.25, 1], gap="large") if narrow else (st.container(), st.container())

@@ -137,9 +137,7 @@ def page() -> None:
     with st.container(horizontal=True, wrap=False, vertical_alignment="center", key="rowhead-tasks"):
         names = (f"Task · {len(shown)} of {len(every)}", "Version", "Review", "Released", "Time")
         frame.show(tag("div", *[tag("span", name) for name in names], cls="task-row heading"))
-    pages = max(1, -(-len(shown) // PAGE))
-    given = frame.asked("page")
-    at = min(pages, max(1, int(given) if given.isdecimal() else 1))
+    at, pages = frame.paged(len(shown), PAGE)
     for row in shown[(at - 1) * PAGE : at * PAGE]:
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-{row.id}"):
             frame.show(cells(row))

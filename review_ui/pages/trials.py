@@ -100,8 +100,7 @@ def page() -> None:
         and (batch_name in (None, ANY) or row.batch == batch_name)
         and (result in (None, ANY) or state_of(row) == RESULTS[result])
     ]
-    pages = max(1, -(-len(shown) // PAGE))
-    at = min(pages, max(1, int(frame.asked("page") or 1) if (frame.asked("page") or "1").isdecimal() else 1))
+    at, pages = frame.paged(len(shown), PAGE)
     frame.show(
         tag(
             "p",

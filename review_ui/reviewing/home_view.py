@@ -21,6 +21,8 @@ from tasks.statedb import StateDb
 
 ANY = "All specialties"
 SORTS = ("Safety first, then oldest", "Newest first", "By title")
+#: Rows on one page: a browser draws a hundred in most of a second.
+PAGE = 25
 
 
 def draw(who: Person) -> list[Work]:
@@ -260,13 +262,13 @@ def table(rows: list[Work], now: datetime) -> None:
         frame.show(tag("div", *[tag("span", name) for name in names], cls="work-row heading"))
         with st.container(width=110):
             frame.show(tag("span", "", cls="nowrap"))
-    for one in rows[:100]:
+    at, pages = frame.paged(len(rows), PAGE)
+    for one in rows[(at - 1) * PAGE : at * PAGE]:
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-work-{one.task_id}"):
             frame.show(cells(one, now))
             if st.button(one.verb, key=f"work-{one.task_id}", width=110):
                 frame.go(one.page, {"id": one.task_id})
-    if len(rows) > 100:
-        frame.show(tag("p", f"{len(rows) - 100} more: search for them.", cls="sm mute"))
+    frame.pager(at, pages)
     if not rows:
         frame.show(tag("p", "Nothing here.", cls="empty"))
 

@@ -79,10 +79,9 @@ def draw(
     asked = frame.asked("step")
     wanted = int(asked) if asked.isdecimal() else 0
     place = next((at for at, step in enumerate(kept) if step.n == wanted), None)
-    pages = max(1, -(-len(kept) // PAGE))
-    given = frame.asked("page")
-    at = place // PAGE + 1 if place is not None else int(given) if given.isdecimal() else 1
-    at = min(pages, max(1, at))
+    at, pages = frame.paged(len(kept), PAGE)
+    if place is not None:
+        at = place // PAGE + 1
     by_sequence = {line.write.sequence: line for line in lines}
     for step in kept[(at - 1) * PAGE : at * PAGE]:
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-step-{step.n}"):
