@@ -22,7 +22,7 @@ Does = Callable[[Notebook, str], str]
 
 
 def button(at: Sitting, label: str, name: str, does: Does, *, key: str, told: bool = True, **look: Any) -> None:
-    """A button that submits. `name`: what it would submit, on which state: its Review-Id is minted for just that.
+    """A button that submits. `name`: "what#on which state": its Review-Id is minted for just that.
 
     `told`: why it was refused stands above it; else the page says `refusal(name)` where it has room.
     """
@@ -60,7 +60,8 @@ def _act(at: Sitting, name: str, does: Does, id: str) -> None:
 
 
 def _place(at: Sitting, name: str) -> str:
-    return f"act {at.me} {at.at.task_id} {name}"
+    # Somebody else may have changed the state under it: what was refused is said on the state that is.
+    return f"act {at.me} {at.at.task_id} {name.partition('#')[0]}"
 
 
 def reason(book: Notebook, item: str, words: str = "It needs a reason.") -> str:

@@ -54,7 +54,7 @@ def settle_split(at: Sitting, one: ChangeState) -> None:
     ]  # fmt: skip
     frame.show(tag("div", tag("div", "Decided so far", cls="xs mute b"), join(said), cls="card"))
     area(at.book, f"adjudicate.{id}", "Reason, read by everybody", rows=2, required=True)
-    name = f"adjudicate-{id}-{len(at.at.events)}"
+    name = f"adjudicate-{id}#{len(at.at.events)}"
     acting.refusal(at, name)
     with st.container(horizontal=True):
         for decision, label, icon in (
@@ -94,4 +94,4 @@ def lift(at: Sitting, change: str, owner: str, reason: str) -> None:
     with st.expander("Lift it with the owner's answer", key=f"over-{key}-{owner}"):
         fields.choice(at.book, says, "What the owner says", ANSWERS, at.book.values(), quiet=False)
         area(at.book, item, "Why it is lifted, printed in the release", rows=2)
-        acting.button(at, "Lift the veto", f"over-{key}-{owner}-{len(at.at.events)}", does, key="over")
+        acting.button(at, "Lift the veto", f"over-{key}-{owner}#{len(at.at.events)}", does, key="over")

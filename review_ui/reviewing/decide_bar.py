@@ -93,7 +93,7 @@ def lift(at: Sitting, change: str) -> None:
 
     with st.popover("Lift my veto", icon=":material/front_hand:", key=f"lifting-{change[:16]}"):
         area(at.book, item, "Why the danger is gone", rows=2)
-        acting.button(at, "Lift the veto", f"lift-{change}-{len(at.at.events)}", does, key="lift")
+        acting.button(at, "Lift the veto", f"lift-{change}#{len(at.at.events)}", does, key="lift")
 
 
 # ---- summary --------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]
                 tag("td", made.comment if made else ""),
             )
         )
-    name = f"decide-{len(at.at.events)}"
+    name = f"decide#{len(at.at.events)}"
     frame.show(theme.section("Before you submit", f"{len(ready)} of {len(every)} decided in this sitting"))
     acting.refusal(at, name)
     heads = [tag("th", head, scope="col") for head in ("", "Change", "Decision", "Comment")]

@@ -10,7 +10,7 @@ from authoring.views import ChangeView
 from review_ui import frame, theme
 from review_ui.autosave import area, clock
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import changes, effect_view, fields, forms
+from review_ui.reviewing import acting, changes, effect_view, fields, forms
 from review_ui.reviewing.change_card import (
     change_card,
     consequence_chips,
@@ -62,10 +62,12 @@ def draw(at: Sitting) -> None:
             )
         return
     every = changes.mine(at.state, at.me)
+    drafts = at.book.values()
+    overtaken(at, drafts)
     if not every:
+        acting.refusal(at, "decide")
         frame.show(frame.notice("Nothing is up for decision.", next_words(at)))
         return
-    drafts = at.book.values()
     here = going(at)
     if here.summary:
         summary(at, every, drafts)
@@ -80,6 +82,31 @@ def draw(at: Sitting) -> None:
     with main, st.container(key="change"):
         one(at, every[place], drafts)
     bar(at, every, drafts, place)
+
+
+def overtaken(at: Sitting, drafts: Mapping[str, str]) -> None:
+    """Own decisions that were never submitted and count for nothing now: other bytes stand where they were made."""
+    for one in at.state.changes.values():
+        made = changes.drafted(one.ref, drafts)
+        if made is None or one.status not in ("outdated", "applied", "rejected"):
+            continue
+        what, _ = place_of(at, one.ref.unit)
+        why = {
+            "outdated": "other bytes stand there now: a later change of the same place was applied",
+            "applied": "it was applied without it",
+            "rejected": "it was rejected by the others",
+        }[one.status]
+        with st.container(horizontal=True, vertical_alignment="center", key=f"overtaken-{one.ref.change[:16]}"):
+            words = f"Outdated: {changes.DECISIONS[made.decision].lower()}, not submitted, on “{what}”. It counts for "
+            said = f" Your comment was: “{made.comment}”" if made.comment else ""
+            frame.show(tag("div", theme.chip("Outdated", "orange", "history"),
+                           tag("span", f" {words}nothing, because {why}.{said}", cls="sm"), role="status"))  # fmt: skip
+            st.button("Take note", key=f"note-{one.ref.change[:16]}", on_click=_forget, args=(at, one.ref.change))
+
+
+def _forget(at: Sitting, change: str) -> None:
+    harm = (f"harm.{change}.{key}" for key in ("kind", "severity", "likelihood"))
+    at.book.again().drop(f"decision.{change}", f"comment.{change}", *harm)
 
 
 def next_words(at: Sitting) -> str:

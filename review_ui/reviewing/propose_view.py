@@ -88,7 +88,7 @@ def add(at: Sitting, form: Form) -> None:
         return "Added to your proposal."
 
     count = len(_parts(at.book))
-    acting.button(at, "Add to the proposal", f"add-{form.what}-{count}-{len(at.at.events)}", does, key="add",
+    acting.button(at, "Add to the proposal", f"add-{form.what}#{count}-{len(at.at.events)}", does, key="add",
                   icon=":material/add:")  # fmt: skip
 
 
@@ -163,10 +163,10 @@ def basket(at: Sitting) -> None:
     with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         frame.show(tag("span", f"{words}. Reviewers decide on each change by itself.", cls="sm b", role="status"))
         acting.button(
-            at, "Put up for decision", f"propose-{event}", _putting_up(at), key="up", told=False, type="primary",
+            at, "Put up for decision", f"propose#{event}", _putting_up(at), key="up", told=False, type="primary",
             icon=":material/send:", disabled=isinstance(views, str),
         )  # fmt: skip
-    acting.refusal(at, f"propose-{event}")
+    acting.refusal(at, f"propose#{event}")
 
 
 def _take_out(at: Sitting, name: str) -> None:

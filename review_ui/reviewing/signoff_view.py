@@ -100,7 +100,7 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom", key="open-round"):
             st.date_input("Reviews asked for by (optional)", value=None, min_value="today", key=due, width=240)
             acting.button(
-                at, f"Open round {state.round + 1}", f"round-{state.round + 1}-{len(at.at.events)}", _rounding(at, due),
+                at, f"Open round {state.round + 1}", f"round#{state.round + 1}-{len(at.at.events)}", _rounding(at, due),
                 key="round", icon=":material/flag:",
             )  # fmt: skip
     accepted = [one for one in state.changes.values() if one.status == "accepted"]
@@ -152,7 +152,7 @@ def lift_task_veto(at: Sitting, reason: str) -> None:
             tag("div", theme.chip("Your veto on the task stands", "veto", "front_hand"), tag("p", f"“{reason}”"))
         )
         area(at.book, item, "Why the danger is gone", rows=2)
-        acting.button(at, "Lift my veto", f"lifttask-{len(at.at.events)}", does, key="lift")
+        acting.button(at, "Lift my veto", f"lifttask#{len(at.at.events)}", does, key="lift")
 
 
 def sign(at: Sitting, *, ready: bool) -> None:
@@ -183,7 +183,7 @@ def sign(at: Sitting, *, ready: bool) -> None:
         )  # fmt: skip
         area(at.book, item, "Statement", rows=2, start=STATEMENT)
         acting.button(
-            at, "Sign", f"sign-{package}-{len(at.at.events)}", does, key="sign", type="primary",
+            at, "Sign", f"sign#{package}-{len(at.at.events)}", does, key="sign", type="primary",
             icon=":material/draw:", disabled=not ready, help=None if ready else "What is open above comes first.",
         )  # fmt: skip
 
@@ -210,7 +210,7 @@ def release(at: Sitting) -> None:
 
     why = f"Not signed by: {', '.join(missing)}" if missing else "What is open above comes first."
     acting.button(
-        at, "Release", f"release-{at.state.package}-{len(at.at.events)}", does, key="release", type="primary",
+        at, "Release", f"release#{at.state.package}-{len(at.at.events)}", does, key="release", type="primary",
         icon=":material/verified:", disabled=not ready, help=None if ready else why,
     )  # fmt: skip
 
@@ -252,7 +252,7 @@ def _choices(at: Sitting) -> None:
                     continue
                 fits = role != "reviewer" or covers(one, specialty)
                 label = f"{one.name} as {role}" + ("" if fits else " (other group: needs a waiver)")
-                acting.button(at, label, f"assign-{one.id}-{role}-{n}", _assigning(at, one, role), key="as",
+                acting.button(at, label, f"assign-{one.id}-{role}#{n}", _assigning(at, one, role), key="as",
                               type="tertiary")  # fmt: skip
     with st.popover("Waive the group rule", icon=":material/gavel:", key=f"waive-{n}"):
         others = {one.id: one.name for one in at.desk.people if one.has("reviewer") and not covers(one, specialty)}
@@ -261,7 +261,7 @@ def _choices(at: Sitting) -> None:
             return
         fields.pick(at.book, "waive.for", "For", others, at.book.values())
         area(at.book, "waive.reason", "Reason, printed in the release", rows=2)
-        acting.button(at, "Waive", f"waive-{n}", _waiving(at, others), key="waive")
+        acting.button(at, "Waive", f"waive#{n}", _waiving(at, others), key="waive")
 
 
 def _assigning(at: Sitting, one: Person, role: str) -> acting.Does:
