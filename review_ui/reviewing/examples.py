@@ -23,6 +23,8 @@ from tasks.package import Task
 from tasks.trials import Write
 
 MOST = 10
+#: What `detail` says already.
+_SHOWN = ("it is a draft", "it is for another patient", "its status is")
 #: How the grader's reason names an example's resources: for whoever reads the record, not for a physician.
 _REFERENCE = re.compile(r"\b[A-Z]\w+/example-\d+(: | )?")
 
@@ -40,11 +42,12 @@ class Example:
 
     @property
     def why(self) -> str:
-        """Why it fails, as a physician reads it: "its dose is 20 mg, not 10 mg"; "" where it passes."""
+        """Why it fails, as a physician reads it: "its dose is 20 mg, not 10 mg"; "" where it passes, or where
+        `detail` tells."""
         if self.result == "pass":
             return ""
         said = [_REFERENCE.sub("", one).rpartition(": ")[2].strip() for one in self.reason.split("; ")]
-        return "; ".join(dict.fromkeys(one for one in said if one))
+        return "; ".join(dict.fromkeys(one for one in said if one and not one.startswith(_SHOWN)))
 
 
 def examples(task: Task, checkpoint: Checkpoint) -> tuple[Example, ...]:
