@@ -233,6 +233,7 @@ def test_two_clicks_are_one_submission(
         seen.open(f"/{path}?id={room.task}&as={who}")
         button = ready(seen.page)
         expect(button).to_be_enabled(timeout=WAIT)
+        button.scroll_into_view_if_needed()
         box = button.bounding_box()
         assert box
         for _ in range(2):
