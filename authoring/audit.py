@@ -18,6 +18,7 @@ from tasks.errors import StoreError
 from tasks.people import Person
 from tasks.review import events as ev
 from tasks.store import WORKBENCH, Commit, Store
+from tasks.wording import counted
 
 #: How far an author's date, kept in whole seconds, may lie from the event's own time.
 _SLACK = timedelta(minutes=10)
@@ -174,11 +175,6 @@ def timeline_csv(found: Audit) -> str:
         said = f"'{said}" if said[:1] in ("=", "+", "-", "@") else said
         rows.writerow((one.at.isoformat(), one.actor, one.role, one.round, one.type, said, entry.commit, one.id))
     return out.getvalue()
-
-
-def counted(n: int, what: str) -> str:
-    """ "1 change", "3 changes"."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def event_words(one: ev.Event, name: Callable[[str], str] = str, place: Callable[[str], str] = change_id) -> str:

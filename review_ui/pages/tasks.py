@@ -9,15 +9,11 @@ from review_ui.catalog import TaskRow, filtered
 from review_ui.markup import Markup, tag
 from review_ui.reviewing.worklist import STAGES
 from tasks.taxonomy import GROUPS
+from tasks.wording import counted
 
 ALL_SPECIALTIES = "All specialties"
 ALL_WORKFLOWS = "All workflows"
 PAGE = 20
-
-
-def counted(n: int, one: str, many: str = "") -> str:
-    """ "1 task", "3 tasks"."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def version_chips(row: TaskRow) -> Markup:

@@ -18,6 +18,7 @@ from tasks.people import Person
 from tasks.review import events as ev
 from tasks.review.agreement import Agreement, agreement
 from tasks.statedb import StateDb
+from tasks.wording import counted
 
 ANY = "All specialties"
 SORTS = ("Safety first, then oldest", "Newest first", "By title")
@@ -124,6 +125,7 @@ def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Pe
     at = drafts[one.task_id].astimezone()
     day = "today" if at.date() == datetime.now().astimezone().date() else f"{at:%-d %b}"
     about = f" of about {one.listed.minutes}" if one.listed.minutes else ""
+    spent = counted(minutes, "active minute")
     where = f"You were at “{item_words(last.item)}”. " if last else ""
     with st.container(
         border=True, horizontal=True, wrap=False, vertical_alignment="center", height="stretch", key="carry-on"
@@ -137,7 +139,7 @@ def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Pe
                     stage_chip(one), theme.chip(one.listed.specialty), theme.chip(f"Round {one.state.round}"),
                     *([theme.chip("Blind until all are in", "gray", "visibility_off")] if one.blind else []),
                 ),
-                tag("p", f"{where}Saved {day} {clock(drafts[one.task_id])} · {minutes} active minutes{about}.",
+                tag("p", f"{where}Saved {day} {clock(drafts[one.task_id])} · {spent}{about}.",
                     cls="sm mute"),
             )
         )  # fmt: skip
@@ -289,7 +291,8 @@ def cells(one: Work, now: datetime) -> Markup:
         tag("div", stage_chip(one)),
         tag("div", tag("span", "round ", cls="narrow-only"), str(state.round or "–")),
         tag("div", "hidden" if one.blind else f"{one.findings} open" if one.findings else "none",
-            tag("span", " findings", cls="narrow-only"), cls=None if one.findings else "mute"),
+            tag("span", " finding" if one.findings == 1 else " findings", cls="narrow-only"),
+            cls=None if one.findings else "mute"),
         tag("div", theme.chip(f"{one.vetoes} veto{'es' if one.vetoes > 1 else ''}", "veto", "front_hand"))
         if one.vetoes
         else tag("div", "hidden" if one.blind else "none", tag("span", " vetoes", cls="narrow-only"), cls="mute"),

@@ -21,6 +21,7 @@ from review_ui.reviewing.sitting import Sitting
 from tasks.errors import UsageError, WorkbenchError
 from tasks.review.events import ChangeRef
 from tasks.review.state import ChangeState
+from tasks.wording import counted
 
 INSTRUCTION, RESOURCE, CHECKPOINT = "Instruction", "Entry of the chart", "Checkpoint"
 FORMS: dict[str, Callable[[Sitting], Form | None]] = {
@@ -211,7 +212,9 @@ def findings(at: Sitting) -> None:
 def table(at: Sitting) -> None:
     """What was put up: place, by whom, findings addressed, where it stands; the newest first."""
     every = list(at.state.changes.values())
-    frame.show(theme.section("Proposals", f"{len(every)} changes in {len(at.state.proposals)} proposals"))
+    frame.show(
+        theme.section("Proposals", f"{counted(len(every), 'change')} in {counted(len(at.state.proposals), 'proposal')}")
+    )
     if not every:
         frame.show(tag("p", "Nothing has been proposed yet.", cls="empty"))
         return

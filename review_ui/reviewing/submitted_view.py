@@ -15,6 +15,7 @@ from review_ui.reviewing.sitting import Sitting, names
 from review_ui.theme import Tone
 from tasks.review.checklist import checklist
 from tasks.review.events import DimensionVerdict, OwnPlan, PlanAmended, PlanLocked, ReviewSubmitted
+from tasks.wording import counted
 
 _TONES: dict[str, Tone] = {"acceptable": "green", "needs change": "orange", "unsafe": "red", "cannot judge": "gray"}
 
@@ -23,7 +24,7 @@ def draw(at: Sitting) -> None:
     """Draw it."""
     mine = at.submitted
     if mine is not None:
-        minutes = f"{mine.active_minutes} active minute{'s' if mine.active_minutes != 1 else ''}"
+        minutes = counted(mine.active_minutes, "active minute")
         words = f"Stored {mine.at.astimezone():%-d %b %Y, %H:%M}, {minutes}."
         if at.to_come:
             words += (

@@ -125,7 +125,7 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
     for _ in range(2):
         page.mouse.click(place["x"] + 30, place["y"] + 10)
         page.wait_for_timeout(450)
-    expect(page.get_by_text("3 changes in 1 proposals")).to_be_visible()
+    expect(page.get_by_text("3 changes in 1 proposal")).to_be_visible()
     state = reviews.desk(workspace, reviews.LEAD).state(TASK)
     assert len(state.proposals) == 1
     assert {one.ref.findings for one in state.changes.values()} == {("f-1",), ()}

@@ -201,7 +201,7 @@ def test_the_whole_loop(app: str, workspace: Workspace, look: Callable[..., Any]
     lead.said("1 change, not put up yet")
     lead.shot("08-propose", 1100)
     lead.press("Put up for decision")
-    lead.said("1 changes in 1 proposals")
+    lead.said("1 change in 1 proposal")
 
     one.go("decide")
     one.said("Change 1 of 1")
