@@ -148,7 +148,7 @@ def test_a_person_is_found_by_address_and_reads_what_is_closed_to_others(
     page = seen.page
     expect(page.get_by_text("Identity verified")).to_be_visible(timeout=60_000)
     expect(page.get_by_text("Demo reviewer 1 · Reviewer")).to_be_visible()
-    expect(page.get_by_text(TITLE)).to_be_visible()
+    expect(page.get_by_text(TITLE).first).to_be_visible()
     seen.open(f"/review?id={CLOSED}")
     expect(page.get_by_text(ASKED).first).to_be_visible(timeout=60_000)
     # Whoever signed in cannot be somebody else by saying so.
