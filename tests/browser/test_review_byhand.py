@@ -137,6 +137,14 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
         mine.open(f"/decide?id={TASK}&as={who}")
         for number in (1, 2, 3):
             expect(mine.page.get_by_text(f"Change {number} of 3")).to_be_visible(timeout=WAIT)
+            # The list's row of this change and the decision buttons, which are drawn last, carry the same id.
+            mine.page.wait_for_function(
+                """() => {
+                  const id = (name) => [...document.querySelectorAll(`[class*="st-key-${name}"]`)]
+                    .map((one) => one.className.split(`st-key-${name}`)[1].slice(0, 16))[0];
+                  return id("rail-on-") && id("rail-on-") === id("do-approve-");
+                }"""
+            )
             mine.settle()
             mine.page.keyboard.press("a")
         mine.page.get_by_role("button", name="Submit 3 decisions").click(delay=60)
