@@ -104,10 +104,15 @@ def older_version(batch: Batch, shown: Shown) -> None:
         told = "Nothing is run again and no verdict is lost: the stored trials are graded by the present checkpoints."
         frame.show(tag("div", tag("p", words, cls="h3"), tag("p", told, cls="sm mute"), role="status"))
         key = st.session_state.setdefault("regrade-key", secrets.token_hex(8))
-        if st.button(f"Regrade {waiting:,}", icon=":material/history:", key=f"regrade-{key}"):
-            jobs.start(frame.workspace(), ["graders", "regrade", batch.name], about=about, key=key)
-            st.session_state["regrade-key"] = secrets.token_hex(8)
-            st.rerun()
+        command = ("graders", "regrade", batch.name)
+        st.button(f"Regrade {waiting:,}", icon=":material/history:", key=f"regrade-{key}", on_click=_start,
+                  args=(command, about, key, "regrade-key"))  # fmt: skip
+
+
+def _start(command: tuple[str, ...], about: dict[str, str], key: str, kept_as: str) -> None:
+    """Start a job once: in the callback, which a newer message of the browser cannot cut off before it has begun."""
+    jobs.start(frame.workspace(), command, about=about, key=key)
+    st.session_state[kept_as] = secrets.token_hex(8)
 
 
 def address(batch: Batch, task: str, agent: str) -> str:
@@ -195,12 +200,10 @@ def output_gap(batch: Batch, found: Set, state: Hashable) -> None:
         told = "Reads the note and the record of every trial; some seconds for a hundred trials."
         frame.show(tag("p", told, cls="sm mute"))
         key = st.session_state.setdefault("gap-key", secrets.token_hex(8))
-        if st.button("Compare notes with records", icon=":material/difference:", key=f"gap-{key}"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            command = ["graders", "report", batch.name, "--view", "gaps", "--format", "csv", "--out", str(path)]
-            jobs.start(frame.workspace(), command, about=about, key=key)
-            st.session_state["gap-key"] = secrets.token_hex(8)
-            st.rerun()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = ("graders", "report", batch.name, "--view", "gaps", "--format", "csv", "--out", str(path))
+        st.button("Compare notes with records", icon=":material/difference:", key=f"gap-{key}", on_click=_start,
+                  args=(command, about, key, "gap-key"))  # fmt: skip
         return
     rows = pd.read_csv(path, keep_default_na=False)
     graded: dict[str, int] = {}
