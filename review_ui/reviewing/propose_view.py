@@ -81,8 +81,11 @@ def add(at: Sitting, form: Form) -> None:
             raise UsageError("Nothing was changed yet.")
         chosen = [one for one in values.get(answers, "").split("\n") if one in open_]
         entry = handmade.entry(edits, chosen, values.get(why, ""))
-        said = _composed(at, [*_parts(book), (f"basket.{id}", handmade.parsed(entry))])
+        part = (f"basket.{id}", handmade.parsed(entry))
+        said = _composed(at, [*_parts(book), part])
         if isinstance(said, str):
+            if not isinstance(_composed(at, [part]), str):
+                raise UsageError("Your proposal changes this place already: take that out first, below.")
             raise UsageError(said)
         book.save(f"basket.{id}", entry)
         book.drop(why, answers, *form.items)
@@ -100,8 +103,9 @@ Part = tuple[str, tuple[ProposedEdit, ...]]
 
 
 def _parts(book: Notebook) -> list[Part]:
-    return [(name, handmade.parsed(value)) for name, value in book.values().items()
-            if name.startswith("basket.") and value]  # fmt: skip
+    """What was added, in the order in which it was: drafts come by name, and these are named by chance."""
+    kept = sorted(book.all().items(), key=lambda pair: pair[1].saved_at)
+    return [(name, handmade.parsed(one.value)) for name, one in kept if name.startswith("basket.") and one.value]
 
 
 def _proposal(at: Sitting, parts: Sequence[Part], id: str, package: str) -> Proposal:

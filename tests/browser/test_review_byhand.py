@@ -54,8 +54,11 @@ def fill(page: Page, name: str, text: str) -> None:
     box.blur()
 
 
-def added(page: Page, why: str, words: str) -> None:
+def added(seen: Any, why: str, words: str) -> None:
+    """Say why and add it, on a page that has come to rest."""
+    page = seen.page
     fill(page, "Why", why)
+    seen.settle()
     page.get_by_role("button", name="Add to the proposal").click(delay=60)
     expect(page.get_by_text(words).first).to_be_visible(timeout=WAIT)
 
@@ -74,7 +77,7 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
     assert DUE in box.input_value()
     box.fill(box.input_value().replace(DUE, f"{DUE[:-1]}, and who looks at it."))
     page.get_by_role("checkbox", name="It does not say by when.").check()
-    added(page, "A date and a name.", "1 change, not put up yet")
+    added(seen, "A date and a name.", "1 change, not put up yet")
     expect(page.locator("ins", has_text="who looks at it")).to_be_visible()
 
     # An entry of the chart, found by words of it: value with its unit, the date, a comment that was not there.
@@ -87,7 +90,7 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
     search.press("Enter")
     page.get_by_role("button", name="Change", exact=True).click(delay=60)
     fill(page, "Value", "lots")
-    added(page, "It was typed wrong.", "Value: value is a number; “lots” is none.")
+    added(seen, "It was typed wrong.", "Value: value is a number; “lots” is none.")
     fill(page, "Value", "2.19")
     fill(page, "Taken at", "2025-10-28T06:45")
     page.get_by_role("button", name="Add to the proposal").click(delay=60)
@@ -103,19 +106,26 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
     page.get_by_role("combobox", name="Checkpoint").select_option("cp6")
     fill(page, "Title", "Finerenone begun at 10 mg once daily")
     fill(page, "Accepted: dose", "a handful")
-    added(page, "The label's word.", "The grader cannot read this")
+    added(seen, "The label's word.", "The grader cannot read this")
     fill(page, "Accepted: dose", "10 mg")
     page.get_by_role("combobox", name="Likelihood").select_option("possible")
     page.get_by_role("button", name="Add to the proposal").click(delay=60)
     expect(page.get_by_text("3 changes, not put up yet").first).to_be_visible()
 
+    # The same place twice is refused in plain words.
+    seen.settle()
+    page.get_by_role("combobox", name="Checkpoint").select_option("cp6")
+    fill(page, "Title", "Finerenone begun")
+    added(seen, "Another title.", "Your proposal changes this place already: take that out first, below.")
+
     # A part is taken out and made again; a reload loses nothing of it; then it is put up, twice pressed, once put up.
     page.get_by_role("button", name="Take out").nth(2).click(delay=60)
     expect(page.get_by_text("2 changes, not put up yet").first).to_be_visible()
+    seen.settle()
     page.get_by_role("combobox", name="Checkpoint").select_option("cp6")
     fill(page, "Title", "Finerenone begun at 10 mg once daily")
     page.get_by_role("combobox", name="Likelihood").select_option("possible")
-    added(page, "The label's word.", "3 changes, not put up yet")
+    added(seen, "The label's word.", "3 changes, not put up yet")
     page.reload()
     expect(page.get_by_text("3 changes, not put up yet").first).to_be_visible()
     assert files_of(workspace, reviews) == before
