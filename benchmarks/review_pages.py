@@ -27,6 +27,7 @@ from benchmarks.pages import Round, Watch, serve, settle, told, write_tasks
 from tasks.package import FolderSource
 from tasks.people import person
 from tasks.review.checklist import checklist
+from tasks.statedb import StateDb
 from tasks.workspace import Workspace
 
 PLAN = {
@@ -160,6 +161,8 @@ def main() -> None:
         write_reviews(workspace, folder / "tasks", ids, given.commits, given.edits)
         print(f"{len(ids)} tasks, {given.commits:,} commits in {time.perf_counter() - began:.0f} s, {folder}")
     ids = sorted(path.name for path in (folder / "tasks").iterdir())
+    # Decisions of an earlier run over this folder are drafts: without them it begins at the first change again.
+    StateDb(workspace.state_db).drop_drafts(ONE, ids[1], 1)
     process, address = serve(folder, workspace.path)
     try:
         rows = measure(address, Watch(process.pid), ids, given.rounds)
