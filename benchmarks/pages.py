@@ -152,7 +152,10 @@ def serve(folder: Path, workspace: Path) -> tuple[subprocess.Popen[bytes], str]:
 
 def settle(page: Page, seen: str) -> None:
     """Wait until `seen` is drawn and nothing more is being drawn."""
-    page.wait_for_selector(seen, timeout=120_000)
+    # In each frame that the browser draws: waiting for a selector looks every 500 ms after the first tries, which is
+    # half a second of Playwright's and not of the page.
+    drawn = "(seen) => document.querySelector(seen)?.getClientRects().length > 0"
+    page.wait_for_function(drawn, arg=seen, timeout=120_000)
     page.wait_for_function(SETTLED, timeout=120_000)
 
 

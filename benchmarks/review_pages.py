@@ -100,7 +100,7 @@ def measure(address: str, watch: Watch, ids: list[str], rounds: int) -> list[dic
     pages = [
         ("Home of a reviewer", f"/?as={ONE}", ".st-key-rowhead-work"),
         ("Stage 1, solve first", f"/review?id={ids[0]}&as={ONE}", ".st-key-plan textarea"),
-        ("Stage 3, decide", f"/decide?id={ids[1]}&as={ONE}", ".st-key-decidebar button"),
+        ("Stage 3, decide", f"/decide?id={ids[1]}&as={ONE}", ".stApp:has(.st-key-decidebar button) .wb-area"),
         ("Sign-off", f"/signoff?id={ids[1]}&as=demo-lead", ".event-row"),
         ("Propose", f"/propose?id={ids[1]}&as=demo-lead", ".wb-area"),
     ]
