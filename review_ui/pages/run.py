@@ -136,26 +136,24 @@ def plan_card(
     key = st.session_state.setdefault("run-key", secrets.token_hex(8))
     doing = work.run + work.regrade
     words = f"Start {work.run:,} trials" if work.run or not work.regrade else f"Regrade {work.regrade:,} trials"
-    # Folders, not ids: exactly the versions that this page has shown.
-    command = ["runtime", "run", *(str(folder) for folder in folders.values()), "--runs", str(each), *limits]
-    for agent in agents:
-        command += ["--agent", agent]
-    st.button(
-        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not doing, width="stretch",
-        on_click=_start, args=(tuple(command), into.name if into else "", key),
-    )  # fmt: skip
+    if st.button(
+        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not doing,
+        width="stretch",
+    ):  # fmt: skip
+        name = into.name if into else runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
+        # Folders, not ids: exactly the versions that this page has shown.
+        places = [str(folder) for folder in folders.values()]
+        command = ["runtime", "run", *places, "--batch", name, "--runs", str(each)]
+        for agent in agents:
+            command += ["--agent", agent]
+        jobs.start(frame.workspace(), [*command, *limits], about={"batch": name}, key=key)
+        st.session_state["run-key"] = secrets.token_hex(8)
+        st.query_params["batch"] = name
+        st.rerun()
     if not work.total:
         frame.show(tag("p", "Choose at least one task and one agent.", cls="sm mute"))
     elif not doing:
         frame.show(tag("p", "Everything of this is stored already and still holds.", cls="sm mute"))
-
-
-def _start(command: tuple[str, ...], into: str, key: str) -> None:
-    """Start the run once: in the callback, which a newer message of the browser cannot cut off before it has begun."""
-    name = into or runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
-    jobs.start(frame.workspace(), [*command, "--batch", name], about={"batch": name}, key=key)
-    st.session_state["run-key"] = secrets.token_hex(8)
-    st.query_params["batch"] = name
 
 
 def difference(tasks: int, each: int) -> str:

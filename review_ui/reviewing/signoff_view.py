@@ -9,7 +9,7 @@ import streamlit as st
 
 from authoring.audit import Audit, audit, event_words, timeline_csv
 from review_ui import frame, theme
-from review_ui.autosave import Notebook, area
+from review_ui.autosave import Notebook, area, held, memory
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import acting, applying_view, fields
@@ -328,7 +328,8 @@ def trail(at: Sitting) -> None:
     # The gate's words name checkpoints and plans: not before the own plan is locked.
     shut = not at.may_read
     with st.container(horizontal=True):
-        verify = st.button("Verify against the repository", icon=":material/fact_check:", key="verify")
+        st.button("Verify against the repository", icon=":material/fact_check:", key="verify", on_click=_verify,
+                  args=(at.at.task_id,))  # fmt: skip
         st.download_button(
             "Export as NDJSON", b"" if shut else dump_events(events), file_name=f"{at.at.task_id}-events.ndjson",
             mime="application/x-ndjson", icon=":material/download:", on_click="ignore", key="export-ndjson",
@@ -338,15 +339,26 @@ def trail(at: Sitting) -> None:
             "Export as a table", lambda: timeline_csv(_audit(at)), file_name=f"{at.at.task_id}-audit.csv",
             mime="text/csv", icon=":material/table:", on_click="ignore", key="export-csv", disabled=shut,
         )  # fmt: skip
-    if verify:
+    asked = _asked(at.at.task_id)
+    if asked in memory().said:
         with st.spinner("Replaying every commit of this task …"):
             found = _audit(at)
         frame.show(verified(found))
+        # Once it stands on the page: a run that a newer click cut off before would have forgotten it.
+        memory().said.pop(asked, None)
     total = len(events)
     most = 40 if not st.session_state.get("whole-trail") else total
     frame.show(tag("div", *[event_row(at, one) for one in reversed(events[-most:])], cls="rows"))
     if total > most:
         st.button(f"Show all {total}", key="show-trail", on_click=_whole)
+
+
+def _asked(task: str) -> str:
+    return f"verify {task}"
+
+
+def _verify(task: str) -> None:
+    held()[0].said[_asked(task)] = ("", "")
 
 
 def _whole() -> None:
