@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from authoring.desk import Desk
     from authoring.gate import Check, GateResult
 
+#: What a job is sent to do that only looks: its voucher is good for no other command.
+LOOK = "gate --dry-run"
+
 
 def gate(
     task: Annotated[str | None, typer.Argument(help="A task's id.", metavar="[TASK]", show_default=False)] = None,
@@ -40,9 +43,12 @@ def gate(
         if (task is not None) + every + (folder is not None and task is None and not every) != 1:
             raise UsageError("name one task, or --all, or --dir DIR.", remedy="python -m authoring gate --help")
         if job:
-            if task is None or actor is None or folder is not None or dry_run:
+            if task is None or actor is None or folder is not None:
                 raise UsageError("a job gates one task of the store, for somebody.")
-            _as_job(task, actor, review_id, job)
+            if dry_run:
+                _to_look(task, actor, job)
+            else:
+                _as_job(task, actor, review_id, job)
             return
         if folder is not None:
             for id, files in _packages(folder, task).items():
@@ -67,6 +73,20 @@ def _as_job(task: str, actor: str, review_id: str | None, job: str) -> None:
             files, again = at.files, review_id is not None and review_id in at.state.submissions
         if not again:
             mine.record_gate(task, work.gate(files, task), review_id=review_id)
+
+
+def _to_look(task: str, actor: str, job: str) -> None:
+    """Gate, record nothing, and leave what every check found in the job's folder, for a page to show."""
+    from authoring.gate.results import keep
+    from tasks.review.permissions import refuse_unverified
+
+    mine = desk(actor, errand=errand(LOOK, task, None, job))
+    with working(mine, job, f"Every check on {task}", "Stopped. Nothing is kept of it.") as work:
+        with mine.store.at() as view:
+            at = mine.snapshot(view, task)
+            refuse_unverified(at.meta.data_class, verified=mine.verified)
+            files = at.files
+        keep(mine.workspace.jobs / job, work.gate(files, task))
 
 
 def _desk(actor: str | None, dry_run: bool) -> tuple[Desk, bool]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from authoring.commands.shell import Actor, AsJson, TaskId, desk, print_json, reported
-from authoring.commands.working import Job, working
+from authoring.commands.working import Job, errand, working
 from tasks.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from authoring.reviser import Draft
     from tasks.progress import Progress
 
+#: What a job is sent to do: a voucher for asking is none for sending.
+ASK, SEND = "revise", "revise --propose"
 STOPPED = "Stopped. What was asked and answered so far is kept; nothing was put up."
 
 
@@ -35,7 +37,8 @@ def revise(
     the gate fails with these edits on what it did not fail on before, or where no edit holds.
     """
     with reported():
-        mine = desk(actor)
+        sent_to_do = errand(SEND if propose else ASK, task, None, job)
+        mine = desk(actor, errand=sent_to_do if job else None)
         if preview:
             _preview(mine, task, model, as_json=as_json)
             return

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
+
+from tasks.stored import write_whole
 
 #: The gate's version; it stands in the event, so that a result of an older gate is told apart.
 VERSION = "2"
@@ -97,6 +101,33 @@ class GateResult:
             "variants": [told(one) for one in self.variants],
             "seconds": round(self.seconds, 2),
         }
+
+
+#: The result of a job that records nothing, in the job's folder.
+FILE = "gate.json"
+
+
+def keep(folder: Path, result: GateResult) -> None:
+    """Write the result into a job's folder, whole."""
+    write_whole(folder / FILE, json.dumps(result.as_json(), ensure_ascii=False) + "\n")
+
+
+def kept_in(folder: Path) -> GateResult | None:
+    """The result that a job left in its folder; None where it left none, or one that cannot be read."""
+    try:
+        told = json.loads((folder / FILE).read_bytes())
+        return GateResult(
+            task=told["task"], package=told["package"], version=told["gate"], seconds=float(told["seconds"]),
+            checks=tuple(Check(one["name"], one["state"], one["detail"]) for one in told["checks"]),
+            mutants=tuple(_changed(one) for one in told["mutants"]),
+            variants=tuple(_changed(one) for one in told["variants"]),
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _changed(told: Mapping[str, Any]) -> Changed:
+    return Changed(told["plan"], told["kind"], told["what"], tuple(told["checkpoints"]), tuple(told["why"]))
 
 
 #: How many faults a check lists before it counts the rest.

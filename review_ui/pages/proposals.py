@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from review_ui import frame
-from review_ui.reviewing import header, revision_view
+from review_ui.reviewing import acting, fields, header, revision_view
 from review_ui.reviewing.sitting import sit
 
 
 def page() -> None:
     """Draw the page."""
     at = sit(frame.asked("id"))
+    fields.settle(at.book)
+    acting.passing(at)
     header.draw(at, "proposals.py")
     if at.blind:
         words = "A model is asked when everybody has submitted, so that its text sways nobody."

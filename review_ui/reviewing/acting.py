@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from authoring.vouching import VARIABLE, Errand, vouch
 from review_ui import frame
 from review_ui.autosave import Notebook, held, memory, settle_all
 from review_ui.markup import tag
@@ -62,6 +63,13 @@ def _act(at: Sitting, name: str, does: Does, id: str) -> None:
 def _place(at: Sitting, name: str) -> str:
     # Somebody else may have changed the state under it: what was refused is said on the state that is.
     return f"act {at.me} {at.at.task_id} {name.partition('#')[0]}"
+
+
+def voucher(at: Sitting, command: str, submission: str, job: str) -> dict[str, str]:
+    """Environment of a job: who is verified on this page is verified for this one errand; nobody else becomes so."""
+    if not at.who.verified:
+        return {}
+    return {VARIABLE: vouch(frame.workspace(), Errand(at.me, command, at.at.task_id, submission, job))}
 
 
 def reason(book: Notebook, item: str, words: str = "It needs a reason.") -> str:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from authoring.vouching import VARIABLE, Errand, vouch
 from review_ui import following, frame, theme
 from review_ui.autosave import Notebook, clock
 from review_ui.markup import Markup, tag
@@ -40,7 +39,7 @@ def button(at: Sitting, command: str, label: str, *, icon: str, primary: bool = 
         jobs.start(
             frame.workspace(),
             ["authoring", command, at.at.task_id, "--as", at.me, "--review-id", id],
-            about={**about(at), "what": command}, person=at.me, key=id, environment=_voucher(at, command, id),
+            about={**about(at), "what": command}, person=at.me, key=id, environment=acting.voucher(at, command, id, id),
         )  # fmt: skip
         return ""
 
@@ -49,13 +48,6 @@ def button(at: Sitting, command: str, label: str, *, icon: str, primary: bool = 
         at, label, f"{command}#{at.at.head}-{so_far}", does, key=command, icon=f":material/{icon}:",
         type="primary" if primary else "secondary", disabled=bool(why), help=why or None,
     )  # fmt: skip
-
-
-def _voucher(at: Sitting, command: str, id: str) -> dict[str, str]:
-    """Who is verified on this page is verified for this one job; nobody else becomes so."""
-    if not at.who.verified:
-        return {}
-    return {VARIABLE: vouch(frame.workspace(), Errand(at.me, command, at.at.task_id, id, id))}
 
 
 def draw(at: Sitting, may_stop: Callable[[str], bool]) -> bool:

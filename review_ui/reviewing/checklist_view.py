@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import streamlit as st
 
-from authoring.gate import GateResult, run_gate
 from graders.words import PlainWords, plain_words
 from review_ui import chart_sections, checkpoints, frame, prose, reference_plans, theme
 from review_ui.autosave import UNSETTLED, Area, area, held, memory, settle_all
 from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
 from review_ui.kept import kept
-from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import fields, forms, solve_view
+from review_ui.markup import Markup, tag
+from review_ui.reviewing import fields, forms, gate_view, solve_view
 from review_ui.reviewing.examples import Example, declaration_text, examples
 from review_ui.reviewing.findings_view import composer, composing, started
 from review_ui.reviewing.forms import Missing, ReviewForm, fold
@@ -73,7 +72,7 @@ def draw(at: Sitting) -> None:
         elif chosen == PLANS:
             reference_plans.draw(at.task)
         elif chosen == GATE:
-            gate(at)
+            gate_view.draw(at)
         else:
             with st.expander("What the agent is asked", icon=":material/description:", key="asked"):
                 frame.show(tag("div", prose.formatted(at.task.instruction), cls="question"))
@@ -278,45 +277,6 @@ def _judged_wrong(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
             words = f"“{one.words}” is graded {one.result}, but should not be: "
             started(at.book, order_anchor(checkpoint, one), words, "clinical_reasoning")
         found.changed.pop(0)
-
-
-# ---- the gate ---------------------------------------------------------------------------------------
-
-
-def gate(at: Sitting) -> None:
-    """What the last gate over these bytes found."""
-    frame.show(theme.section("Gate", "what is checked without a physician"))
-    found = at.state.gate
-    if st.toggle("Run every check now and show what each found", key=f"gate-{at.at.package[:12]}"):
-        checks(at)
-        return
-    if found is None:
-        frame.show(tag("p", "The gate has not been recorded on these bytes yet.", cls="empty"))
-        return
-    chip = theme.chip("Passed", "green", "check_circle") if found.passed else theme.chip("Failed", "red", "cancel")
-    frame.show(tag("div", chip, tag("p", f"Version {found.gate}, {found.at.astimezone():%-d %b %Y, %H:%M}", cls="sm")))
-    frame.show(tag("ul", join(tag("li", one) for one in found.failures), cls="list"))
-
-
-@kept(16, "Every check, without a model: about ten seconds …")
-def _gate(task_id: str, package: str, _at: Sitting) -> GateResult:
-    return run_gate(_at.at.files, task=task_id)
-
-
-def checks(at: Sitting) -> None:
-    """Each check with what it looked at: plans, mutants caught, harmless variants, survivors."""
-    found = _gate(at.at.task_id, at.at.package, at)
-    chips = {
-        "passed": theme.chip("Passed", "green", "check_circle"),
-        "failed": theme.chip("Failed", "red", "cancel"),
-        "skipped": theme.chip("Skipped", "gray", "hourglass_empty"),
-    }
-    rows = [
-        tag("tr", tag("td", one.name, cls="b"), tag("td", one.detail), tag("td", chips[one.state]))
-        for one in found.checks
-    ]
-    heads = [tag("th", name, scope="col") for name in ("Check", "What it found", "State")]
-    frame.show(tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid"))
 
 
 # ---- submit ---------------------------------------------------------------------------------------------------------

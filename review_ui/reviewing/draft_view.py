@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
 
 import streamlit as st
 
+from authoring.commands import revise
 from authoring.edits import unit_of
 from authoring.reviser import Draft, compose, find, store, weakening
 from authoring.revising.by_hand import changed, pieces
 from authoring.revising.drafts import DraftEdit
 from authoring.views import ChangeView, edit_view
-from review_ui import frame, theme
-from review_ui.autosave import area, settle
+from review_ui import following, frame, theme
+from review_ui.autosave import UNSETTLED, Notebook, area, held
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import change_card, changes, forms
+from review_ui.reviewing import acting, change_card, changes, forms
 from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.sitting import Sitting
 from runtime import jobs
-from tasks.errors import WorkbenchError
+from tasks.errors import UsageError, WorkbenchError
 from tasks.review.checklist import checklist
 from tasks.review.events import package_hash
 from tasks.review.state import ChangeState
@@ -39,13 +39,24 @@ def about(at: Sitting, what: str) -> dict[str, str]:
     return {"revise": at.at.task_id, "what": what}
 
 
-def draft(at: Sitting, every: Sequence[Draft], *, busy: bool) -> None:
-    """One draft: what it leaves open first, then its edits, then everything about it."""
+def started(at: Sitting) -> int:
+    """How many jobs of asking and sending there have been on this task."""
+    return len(jobs.jobs(frame.workspace(), about={"revise": at.at.task_id}))
+
+
+def busy(at: Sitting, id: str) -> bool:
+    """Whether one of them runs now, this one aside: a second click on it is no other."""
+    status = following.latest({"revise": at.at.task_id})
+    return status is not None and status.state == "running" and status.job.id != id
+
+
+def draft(at: Sitting, every: Sequence[Draft], *, waits: bool) -> None:
+    """One draft: what it leaves open first, then its edits, then everything about it. `waits`: a job is at work."""
     ids = [one.id for one in every]
     by_id = {one.id: one for one in every}
     chosen = ids[0]
     if len(ids) > 1:
-        chosen = st.selectbox("Draft", ids, format_func=lambda id: _name(by_id[id]), key="draft") or ids[0]
+        chosen = st.selectbox("Draft", ids, format_func=lambda id: _name(by_id[id]), key=f"draft-{len(ids)}") or ids[0]
     one = by_id[chosen]
     frame.show(theme.section("The draft", f"{len(one.kept)} of {len(one.edits)} edits kept; nothing is committed here"))
     frame.show(_facts(at, one))
@@ -58,7 +69,7 @@ def draft(at: Sitting, every: Sequence[Draft], *, busy: bool) -> None:
     wrong, weak = _composes(at, one) if here else ("", {})
     views = _views(at, one) if here else {}
     table(at, one, weak, wrong)
-    editable = here and not one.put_up and not busy
+    editable = here and not one.put_up and not waits
     for number, edit in enumerate(one.edits, 1):
         _edit(at, one, number, edit, views.get(number), weak.get(number, ()), editable=editable)
     left_out(one)
@@ -277,18 +288,22 @@ def _do(at: Sitting, one: Draft, number: int, edit: DraftEdit) -> None:
     for part in parts:
         area(at.book, items[part.name], f"Edit {number}: {part.label}", rows=4 if part.long else 1,
              start=now.get(part.name, part.text))  # fmt: skip
-    if st.button("Keep this wording", key=f"keep-{one.id}-{number}", icon=":material/check:"):
-        for item in items.values():
-            settle(at.book, item)
-        typed = {name: at.book.all()[item].value for name, item in items.items() if item in at.book.all()}
+
+    def does(book: Notebook, id: str) -> str:
+        if held()[0].unsettled(book, *items.values()):
+            raise UsageError(" ".join(UNSETTLED))
+        values = book.values()
+        typed = {name: values[item] for name, item in items.items() if item in values}
+        place = frame.workspace()
         try:
-            place = frame.workspace()
             other = changed(edit.given.edit, {**now, **typed}, at.at.files)
             store(place, find(place, one.id).with_changed(number, other))
         except WorkbenchError as error:
-            frame.show(frame.notice("Not kept. What you typed is still here.", str(error)))
-            return
-        st.rerun()
+            raise UsageError(f"Not kept. What you typed is still here. {error}") from None
+        return "Your wording is kept."
+
+    acting.button(at, "Keep this wording", f"keep-{one.id}-{number}#{at.at.head}", does, key=f"keep-{number}",
+                  icon=":material/check:")  # fmt: skip
 
 
 def left_out(one: Draft) -> None:
@@ -341,17 +356,32 @@ def send_bar(at: Sitting, one: Draft, wrong: str, *, editable: bool) -> None:
         why = "The edits that are left do not go together."
     elif one.gate and one.gate.new and not touched:
         why = "The gate fails with these edits. Drop or change those that it is due to."
-    key = st.session_state.setdefault("send-key", secrets.token_hex(8))
+    name = f"send#{one.id}-{at.at.head}-{started(at)}"
     with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         said = why or (
             "The gate runs again on what you kept, then it goes up." if touched else "Reviewers decide on each edit."
         )
         frame.show(tag("span", said, cls="sm mute"))
-        if st.button(
-            f"Send {count(len(one.kept), 'edit')} to decision", key=f"send-{key}", type="primary",
-            icon=":material/send:", disabled=bool(why),
-        ):  # fmt: skip
-            command = ["authoring", "revise", at.at.task_id, "--draft", one.id, "--propose", "--as", at.me]
-            jobs.start(frame.workspace(), command, about=about(at, SEND), person=at.me, key=key)
-            st.session_state["send-key"] = secrets.token_hex(8)
-            st.rerun()
+        acting.button(
+            at, f"Send {count(len(one.kept), 'edit')} to decision", name, _sending(at, one), key="send", told=False,
+            type="primary", icon=":material/send:", disabled=bool(why),
+        )  # fmt: skip
+    acting.refusal(at, name)
+
+
+def _sending(at: Sitting, shown: Draft) -> acting.Does:
+    """Start the job that sends the draft as it stood on the page."""
+
+    def does(book: Notebook, id: str) -> str:
+        place = frame.workspace()
+        if busy(at, id):
+            return "A job is at work on this task already."
+        if find(place, shown.id) != shown:
+            raise UsageError("The draft has changed since this page was drawn. Look at it, then press again.")
+        jobs.start(
+            place, ["authoring", "revise", at.at.task_id, "--draft", shown.id, "--propose", "--as", at.me],
+            about=about(at, SEND), person=at.me, key=id, environment=acting.voucher(at, revise.SEND, "", id),
+        )  # fmt: skip
+        return ""
+
+    return does

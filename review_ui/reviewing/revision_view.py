@@ -6,23 +6,24 @@ are commands in the background, so that no click doubles or kills them.
 
 from __future__ import annotations
 
-import secrets
 from datetime import UTC, datetime
 
 import streamlit as st
 
+from authoring.commands import revise
 from authoring.reviser import Preview, drafts, preview
-from review_ui import frame, theme
-from review_ui.autosave import clock
+from review_ui import following, frame, theme
+from review_ui.autosave import Notebook, clock, held
 from review_ui.kept import kept
 from review_ui.markup import join, tag
-from review_ui.reviewing.draft_view import ASK, about, count, draft
+from review_ui.reviewing import acting, applying_view
+from review_ui.reviewing.draft_view import ASK, about, busy, count, draft, started
 from review_ui.reviewing.signoff_view import may
 from review_ui.reviewing.sitting import Sitting
 from runtime import jobs
 from runtime.jobs import Status
 from tasks import progress
-from tasks.errors import WorkbenchError
+from tasks.errors import UsageError, WorkbenchError
 from tasks.review.events import package_hash
 
 _STATES: dict[str, tuple[str, theme.Tone, str]] = {
@@ -31,6 +32,11 @@ _STATES: dict[str, tuple[str, theme.Tone, str]] = {
     "failed": ("Not done", "orange", "warning"),
     "stopped": ("Canceled", "gray", "stop_circle"),
     "lost": ("Its process is gone", "orange", "error"),
+}
+#: How a job ended that did not do it.
+_NOTHING = {
+    "failed": "It ended before it was done; press again to try once more.",
+    "lost": "Its process is gone, with the machine perhaps; press again.",
 }
 
 
@@ -48,7 +54,7 @@ def draw(at: Sitting) -> None:
         ask(at, last)
     watch(at, last)
     if every:
-        draft(at, every, busy=running)
+        draft(at, every, waits=running)
     elif last is None:
         frame.show(tag("p", "No model has drafted anything for this task yet.", cls="empty"))
     if waits:
@@ -119,26 +125,35 @@ def _button(at: Sitting, model: str, shown: Preview | str, last: Status | None, 
     elif last is not None and last.state == "running":
         why = "It is at work now."
     elif at.at.meta.data_class != "open":
-        why = "From this page open data only; others run the command at a shell with a cleared model."
+        why = "Open data only: nothing of other data is sent to a model from this page."
     facts = (
         "It may give edits and nothing else. Each has to apply exactly; what does not goes back to it twice at most.",
         "The gate runs on the result. You see the draft first; nothing is committed here.",
     )
     frame.show(tag("div", join(tag("p", line, cls="sm") for line in facts), cls="card"))
-    # Minted when the page is drawn, and part of the button's own key: a double click starts one job.
-    key = st.session_state.setdefault("revise-key", secrets.token_hex(8))
-    if st.button(
-        "Ask the model", key=f"ask-{key}", type="secondary" if again else "primary",
-        icon=":material/auto_fix_high:", disabled=bool(why),
-        width="stretch",
-    ):  # fmt: skip
-        command = ["authoring", "revise", at.at.task_id, "--model", model, "--as", at.me]
-        jobs.start(frame.workspace(), command, about=about(at, ASK), person=at.me, key=key)
-        st.session_state["revise-key"] = secrets.token_hex(8)
-        st.session_state.pop("draft", None)
-        st.rerun()
+    acting.button(
+        at, "Ask the model", f"ask#{at.at.head}-{started(at)}", _asking(at, model), key="ask",
+        type="secondary" if again else "primary", icon=":material/auto_fix_high:", disabled=bool(why), width="stretch",
+    )  # fmt: skip
     if why:
         frame.show(tag("p", why, cls="sm mute"))
+
+
+def _asking(at: Sitting, shown: str) -> acting.Does:
+    """Start the job that asks; `shown`: the model whose request and cost stood on the page."""
+
+    def does(book: Notebook, id: str) -> str:
+        if held()[1].get("reviser", shown) != shown:
+            raise UsageError("Another model was chosen just now. Look at what it would be sent, then press again.")
+        if busy(at, id):
+            return "A job is at work on this task already."
+        jobs.start(
+            frame.workspace(), ["authoring", "revise", at.at.task_id, "--model", shown, "--as", at.me],
+            about=about(at, ASK), person=at.me, key=id, environment=acting.voucher(at, revise.ASK, "", id),
+        )  # fmt: skip
+        return ""
+
+    return does
 
 
 # ---- watching -------------------------------------------------------------------------------------------------------
@@ -146,8 +161,7 @@ def _button(at: Sitting, model: str, shown: Preview | str, last: Status | None, 
 
 def _last(at: Sitting) -> Status | None:
     """The newest job on this task, asking or sending."""
-    found = jobs.jobs(frame.workspace(), about={"revise": at.at.task_id})
-    return jobs.status(frame.workspace(), found[0]) if found else None
+    return following.latest({"revise": at.at.task_id})
 
 
 def watch(at: Sitting, last: Status | None) -> None:
@@ -190,5 +204,10 @@ def _live(at: Sitting, was_running: bool) -> None:
     if lines:
         items = join(tag("li", line, cls="sm") for line in lines)
         frame.show(tag("ol", items, role="log", aria_label="What the job has done"))
-    if status.message:
-        frame.show(tag("p", status.message, cls="sm warn", role="alert"))
+    if status.state in _NOTHING:
+        what, why = status.job.about.get("what"), _NOTHING[status.state]
+        title = "The model gave no draft." if what == ASK else "The draft was not sent to decision."
+        words = f"{why} Nothing was put up; what you dropped or worded otherwise is kept."
+        if status.message:
+            words = f"{words} What to pass on to whoever looks after the workbench: {status.message}"
+        frame.show(frame.notice(title, applying_view.in_words(at, words)))

@@ -7,15 +7,18 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from authoring.__main__ import app
+from authoring.commands.gate import LOOK
 from authoring.commands.working import Work, working
 from authoring.desk import Desk
 from authoring.edits import TextEdit
 from authoring.gate import count, run_gate
+from authoring.gate.results import FILE, keep, kept_in
 from authoring.vouching import VARIABLE, Errand, vouch
 from runtime import jobs
 from tasks.package import SUITE
@@ -168,6 +171,53 @@ def test_on_other_data_than_open_a_job_acts_only_with_its_voucher(
     assert version(room) == 1
     assert tried(good) == ""
     assert version(room) == 2
+
+
+def test_every_check_as_a_job_that_only_looks_leaves_its_result_and_records_nothing(room: Room) -> None:
+    head = room.store.head()
+    words = ["authoring", "gate", TINY_ID, "--dry-run", "--as", "author"]
+    job = jobs.start(room.workspace, words, about={"checks": TINY_ID}, person="author", key="d" * 32)
+    assert ended(room, job).state == "ended"
+    found = kept_in(room.workspace.jobs / job.id)
+    assert found is not None
+    with room.store.at() as view:
+        files = room.desk(AUTHOR).snapshot(view, TINY_ID).files
+    same = run_gate(files, task=TINY_ID)
+    assert (found.package, found.version, found.checks) == (same.package, same.version, same.checks)
+    assert [one.name for one in found.mutants] == [one.name for one in same.mutants]
+    assert room.store.head() == head
+    keep(room.workspace.jobs, same)
+    assert kept_in(room.workspace.jobs) == replace(same, seconds=round(same.seconds, 2))
+    steps = [line for line in read(room.workspace.jobs / job.id) if line.kind == "step"]
+    assert len(steps) == len(found.checks)
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b"[]", b"{}", b'{"task": 1}', b"\xff"])
+def test_a_result_that_cannot_be_read_is_none(workspace: Workspace, left: bytes) -> None:
+    folder = workspace.path / "job"
+    assert kept_in(folder) is None
+    folder.mkdir(parents=True)
+    (folder / FILE).write_bytes(left)
+    assert kept_in(folder) is None
+
+
+def test_on_other_data_than_open_a_job_looks_only_with_a_voucher_for_looking(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = ready_files()
+    files["task.toml"] = files["task.toml"].replace(b'data_class = "open"', b'data_class = "dua"')
+    room = Verified(workspace, files)
+    id = "e" * 32
+
+    def tried(voucher: str) -> int:
+        monkeypatch.setenv(VARIABLE, voucher)
+        return CliRunner().invoke(app, ["gate", TINY_ID, "--dry-run", "--as", "author", "--job", id]).exit_code
+
+    assert tried("") == 2
+    assert tried(vouch(workspace, Errand("author", "gate", TINY_ID, "", id))) == 2
+    assert kept_in(room.workspace.jobs / id) is None
+    assert tried(vouch(workspace, Errand("author", LOOK, TINY_ID, "", id))) == 0
+    assert kept_in(room.workspace.jobs / id) is not None
 
 
 @pytest.mark.parametrize(

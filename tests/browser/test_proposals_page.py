@@ -32,8 +32,11 @@ class Moody:
 
     def __init__(self) -> None:
         self.delay = 0.0
+        self.refuses = False
 
     def reply(self, heard: Heard) -> Reply:
+        if self.refuses:
+            return Reply(stop="refusal")
         reply = Reviser().reply(heard)
         call = reply.calls[0]
         assert isinstance(call.arguments, dict)
@@ -157,6 +160,57 @@ def test_a_job_is_canceled_and_leaves_no_draft(story: Story, model: Moody, page:
     expect(at.get_by_text("Canceled")).to_be_visible()
     expect(at.get_by_role("button", name="Ask the model")).to_be_enabled()
     assert drafts(story.workspace, TASK) == []
+
+
+def test_asking_is_not_lost_to_the_next_click_and_the_key_is_kept_nowhere(
+    serve: Callable[..., Any], look: Callable[..., Any], tmp_path: Path, model: Moody, playwright: object
+) -> None:
+    workspace = Workspace(tmp_path / "workspace")
+    workspace.make()
+    key = "key-that-nobody-may-read-4711"
+    with WireServer({MODEL: model}, key=key) as wire:
+        with_model(workspace, wire.anthropic_url)
+        story = Story(workspace, lambda step: None)
+        story.brought_in()
+        story.judged(first=True)
+        environment = {"WORKBENCH_WORKSPACE": str(workspace.path), "ANTHROPIC_API_KEY": key}
+        with serve(ROOT / "app.py", environment) as url:
+            seen = look(url)
+            seen.open(f"/proposals?id={TASK}&as={AUTHOR}")
+            # The next message comes while the first is being answered.
+            seen.page.get_by_role("button", name="Ask the model").click(delay=30)
+            seen.page.get_by_role("link", name="Trials").click()
+            expect(seen.page.get_by_text("Nothing has been run")).to_be_visible(timeout=WAIT)
+            seen.open(f"/proposals?id={TASK}&as={AUTHOR}")
+            expect(seen.page.get_by_text("The draft", exact=True)).to_be_visible(timeout=WAIT)
+    (job,) = jobs.jobs(workspace)
+    (draft,) = drafts(workspace, TASK)
+    assert draft.id == job.id
+    assert key not in " ".join(job.command)
+    holding = [path for path in workspace.path.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+    assert holding == []
+
+
+def test_a_model_that_refuses_is_told_in_plain_words_and_the_draft_that_was_there_stays(
+    story: Story, model: Moody, page: tuple[Any, Page]
+) -> None:
+    seen, at = page
+    at.get_by_role("button", name="Ask the model").click(delay=60)
+    expect(at.get_by_text("The draft", exact=True)).to_be_visible()
+    unfold(at, 5).get_by_role("button", name="Drop this edit").click(delay=120)
+    expect(at.get_by_role("button", name="Send 4 edits to decision")).to_be_enabled()
+    model.refuses = True
+    at.get_by_text("Ask again, or another model").click()
+    at.wait_for_timeout(700)  # it opens over a third of a second
+    at.get_by_role("button", name="Ask the model").click(delay=60)
+    expect(at.get_by_text("The model gave no draft.")).to_be_visible()
+    expect(at.get_by_text("what you dropped or worded otherwise is kept")).to_be_visible()
+    expect(at.get_by_text("refused to answer")).to_be_visible()
+    expect(at.get_by_role("button", name="Send 4 edits to decision")).to_be_enabled()
+    assert len(jobs.jobs(story.workspace)) == 2
+    (draft,) = drafts(story.workspace, TASK)
+    assert len(draft.kept) == 4
+    assert [error for error in seen.errors if "404" not in error] == []
 
 
 def test_who_may_not_propose_is_told(story: Story, page: tuple[Any, Page]) -> None:
