@@ -9,10 +9,11 @@ from typing import Literal
 
 import streamlit as st
 
+from graders.analytes import unit_words
 from review_ui import charts, frame, prose, theme
 from review_ui.chartview import ChartView
 from review_ui.chartview.elements import plain_number
-from review_ui.chartview.labs import Series, System, unit_words
+from review_ui.chartview.labs import Series, System
 from review_ui.chartview.medications import Medication
 from review_ui.chartview.notes import Note, search
 from review_ui.chartview.problems import Problem

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from graders.analytes import unit_words
 from review_ui.chartview.elements import plain_number
-from review_ui.chartview.labs import Point, Series, unit_words
+from review_ui.chartview.labs import Point, Series
 from review_ui.chartview.medications import Interval, Medication
 from review_ui.chartview.timeline import LANES, Event
 from review_ui.markup import Markup, join, polyline, tag, visible

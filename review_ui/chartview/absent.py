@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from graders.analytes import ANALYTES
 from review_ui.chartview.facts import HEIGHT, WEIGHT, age_at, sex_of
-from review_ui.chartview.labs import ANALYTES, Measurement
+from review_ui.chartview.labs import Measurement
 from tasks.fhir.resources import Resource
 
 _ECG = frozenset({"11524-6", "34534-8", "8601-7", "8625-6", "8634-8", "8636-3"})

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from decimal import Decimal
 
+from graders.analytes import Analyte, to_unit
 from graders.truths import CODES, Sex, ckd_epi_2021, cockcroft_gault_clearance
 from review_ui.chartview.elements import codings, concept, each, element, number, plain_number, when
-from review_ui.chartview.labs import Analyte, Measurement, Point, to_unit
+from review_ui.chartview.labs import Measurement, Point
 from tasks.fhir.resources import Resource
 
 CREATININE = frozenset({*CODES["creatinine"], "14682-9"})
