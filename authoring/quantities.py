@@ -1,0 +1,353 @@
+"""Quantities of a record: what a number measures, how texts name it, and its second usual unit.
+
+Second units: laboratory values by graders.analytes (factors of the AMA Manual of Style, 11th ed., graders.lab_units);
+body weight 1 lb = 0.45359237 kg and height 1 in = 2.54 cm exactly, temperature degF = degC x 9/5 + 32 (NIST SP 811,
+2008, appendix B); doses by UCUM prefixes and the table `bridges` (vitamin D: 40 IU = 1 mcg, DailyMed; potassium
+chloride: 1 mEq = 1 mmol). What stands in none of these has no second unit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from typing import Any
+
+from graders.analytes import Analyte, analyte_of, to_unit, unit_words
+from graders.describe import concept
+from graders.orders import doses, drugs, services
+from graders.orders.text import NUMBER, normal, number
+
+_LOINC = "http://loinc.org"
+#: Vital signs by LOINC code: how they are called here, and the two units that are usual.
+_VITALS = {
+    "29463-7": ("weight", "kg", "lb"), "3141-9": ("weight", "kg", "lb"),
+    "8302-2": ("height", "cm", "in"), "3137-7": ("height", "cm", "in"),
+    "8310-5": ("temperature", "°C", "°F"),
+    "8480-6": ("systolic pressure", "mmHg", "mmHg"), "8462-4": ("diastolic pressure", "mmHg", "mmHg"),
+    "8867-4": ("heart rate", "/min", "/min"),
+}  # fmt: skip
+_DEGREES = {"cel": "°C", "°c": "°C", "degc": "°C", "c": "°C", "[degf]": "°F", "°f": "°F", "degf": "°F", "f": "°F"}
+#: Names in texts beside those of the table `tests`; they come first, so that a clearance is no creatinine.
+_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(rf"\b(?:{pattern})\b"))
+    for name, pattern in (
+        ("CrCl", r"crcl|cr cl|(?:creatinine|cockcroft-gault|renal) clearance|cockcroft-gault"),
+        ("eGFR", r"e?gfr|(?:estimated )?glomerular filtration rate"),
+        # Short names that the tables leave out of prose: read only where a number of theirs stands behind.
+        ("creatinine", r"s?cr"),
+        ("hemoglobin", r"hgb|hb"),
+        ("sodium", r"na\+?"),
+        ("weight", r"(?:body ?)?weight|weighs|weighed|wt"),
+        ("height", r"(?:body )?height"),
+        ("temperature", r"temperature|temp"),
+        ("systolic pressure", r"systolic(?: (?:blood )?pressure)?|sbp"),
+        ("diastolic pressure", r"diastolic(?: (?:blood )?pressure)?|dbp"),
+        ("heart rate", r"heart rate|pulse|hr"),
+        ("age", r"aged?|years old"),
+    )
+)
+#: Members whose numbers are told as a dose.
+_DOSED = re.compile(r"/(?:doseQuantity|maxDosePerPeriod/numerator)$")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of a record.
+
+    `name`: what is measured, as the tables name it ("creatinine"), or the drug; "" where they do not know it. `low`,
+    `high`: the reference range in force, in `unit`. `drug`: the ingredients where it is a dose.
+    """
+
+    number: Decimal
+    unit: str
+    name: str
+    comparator: str = ""
+    analyte: Analyte | None = None
+    low: Decimal | None = None
+    high: Decimal | None = None
+    drug: tuple[str, ...] = ()
+
+    @property
+    def side(self) -> str:
+        """Where it lies in its range: "low", "high", "in"; "" without a range, or where a comparator leaves it open."""
+        if self.low is None and self.high is None:
+            return ""
+        if self.high is not None and (self.number > self.high or (self.number == self.high and self.comparator == ">")):
+            return "high" if "<" not in self.comparator else ""
+        if self.low is not None and (self.number < self.low or (self.number == self.low and self.comparator == "<")):
+            return "low" if ">" not in self.comparator else ""
+        return "" if self.comparator else "in"
+
+
+def quantity_at(body: Mapping[str, Any], pointer: str) -> Quantity | None:
+    """The quantity that stands at a JSON pointer of a resource; None where there is none, or no plain number."""
+    found = _at(body, pointer)
+    value = found.get("value") if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping) or isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    unit = str(found.get("unit") or found.get("code") or "")
+    comparator = str(found.get("comparator") or "")
+    if _DOSED.search(pointer):
+        parts = _drug(body)
+        return Quantity(Decimal(value), unit, " and ".join(parts), comparator, drug=parts)
+    if not pointer.endswith("/valueQuantity"):
+        return None
+    holder = body if pointer == "/valueQuantity" else _at(body, pointer.removesuffix("/valueQuantity"))
+    if not isinstance(holder, Mapping):
+        return None
+    codes = _codes(holder.get("code"))
+    analyte = analyte_of(codes)
+    low, high = _range(holder, unit, analyte)
+    return Quantity(Decimal(value), unit, _name(codes, analyte, holder.get("code")), comparator, analyte, low, high)
+
+
+def second_unit(one: Quantity) -> str:
+    """The same in the other usual unit, "152 µmol/L"; "" where none is usual, or no published factor is known."""
+    if one.drug:
+        return _other_dose(one)
+    if one.analyte is not None:
+        for own, other in ((one.analyte.conventional, one.analyte.si), (one.analyte.si, one.analyte.conventional)):
+            if own != other and to_unit(Decimal(1), one.unit, own, None) == 1.0:
+                return _said(converted(one.number, one, other), one, unit_words(other))
+        return ""
+    vital = next((row for row in _VITALS.values() if row[0] == one.name), None)
+    if vital is None:
+        return ""
+    for own, other in ((vital[1], vital[2]), (vital[2], vital[1])):
+        if own == other:
+            continue
+        if own.startswith("°") and _degrees(one.unit) == own:
+            moved = converted(one.number, one, other)
+            return f"{one.comparator}{moved:.1f} {other}" if moved is not None else ""
+        if to_unit(Decimal(1), one.unit, own, None) == 1.0:
+            return _said(converted(one.number, one, other), one, other)
+    return ""
+
+
+def converted(value: Decimal, of: Quantity, wanted: str) -> Decimal | None:
+    """`value` in the unit of `of`, as a number of `wanted`; None where no conversion is known."""
+    return _moved(value, of.unit, wanted, of.analyte)
+
+
+def _moved(value: Decimal, unit: str, wanted: str, analyte: Analyte | None) -> Decimal | None:
+    own, other = _degrees(unit), _degrees(wanted)
+    if (own, other) == ("°C", "°F"):
+        return value * 9 / 5 + 32
+    if (own, other) == ("°F", "°C"):
+        return (value - 32) * 5 / 9
+    found = to_unit(value, unit, wanted, analyte)
+    return None if found is None else Decimal(repr(found))
+
+
+def _degrees(unit: str) -> str:
+    return _DEGREES.get(unit.strip().casefold(), unit.strip())
+
+
+def _said(value: Decimal | None, of: Quantity, unit: str) -> str:
+    if value is None:
+        return ""
+    return f"{of.comparator}{figures(value, max(2, min(3, _significant(of.number))))} {unit}"
+
+
+def _significant(value: Decimal) -> int:
+    return len(str(abs(value)).replace(".", "").lstrip("0")) or 1
+
+
+def figures(value: Decimal, significant: int) -> str:
+    """A number to so many significant figures; digits before the point are all kept."""
+    if not value:
+        return "0"
+    places = max(0, significant - 1 - value.adjusted())
+    return f"{value:.{places}f}"
+
+
+def _other_dose(one: Quantity) -> str:
+    of = doses.unit(one.unit)
+    if of is None:
+        return ""
+    given = doses.amount(one.number, one.number, of)
+    if of.dimension == "mass":
+        if of.name == "mcg":
+            return f"{_plain(one.number / 1000)} mg"
+        return f"{_plain(given.low * 1000)} mcg" if 0 < given.low < 1 else ""
+    if of.dimension in ("units", "equivalents"):
+        other = {"units": "mass", "equivalents": "substance"}[of.dimension]
+        moved = doses.bridge(given, other, one.drug)
+        if moved.dimension == other:
+            return f"{_plain(moved.low * 1000)} mcg" if other == "mass" else f"{_plain(moved.low)} mmol"
+    return ""
+
+
+def _plain(value: Decimal) -> str:
+    return f"{value.normalize():f}"
+
+
+# ---- names in texts -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Named:
+    """A quantity or a drug that a normalised text names at [start, end)."""
+
+    start: int
+    end: int
+    name: str
+    drug: tuple[str, ...] = ()
+
+
+def named(text: str) -> list[Named]:
+    """Everything measured, and every drug, that a normalised text names, in order."""
+    own = [Named(*match.span(), name) for name, pattern in _NAMES for match in pattern.finditer(text)]
+    blanked = list(text)
+    for one in own:
+        blanked[one.start : one.end] = " " * (one.end - one.start)
+    rest = "".join(blanked)
+    tests = [Named(one.start, one.end, one.name) for one in services.named_tests(rest, prose=True)]
+    medicines = [
+        Named(one.start, one.end, " and ".join(one.drug.components), one.drug.components)
+        for one in drugs.mentions(rest, prose=True)
+        if not any(test.start < one.end and one.start < test.end for test in tests)
+    ]
+    return sorted([*own, *tests, *medicines], key=lambda one: one.start)
+
+
+#: What may stand right behind a number and makes it no result: a time, a count, a dose form.
+_NOT_A_RESULT = re.compile(
+    r"\s*-?\s*(?:(?:h|hrs?|hours?|d|days?|wks?|weeks?|mo|months?|y|yrs?|years?|min|minutes?|times?|x|tab\w*|cap\w*|"
+    r"pills?|doses?|puffs?|drops?|st|nd|rd|th)\b|/\d)"
+)
+_NUMBER = re.compile(rf"(?<![\w.,/])(?:{NUMBER})(?![\d/]|[.,]\d)")
+_UNIT = re.compile(r"\s*(?P<unit>%|°?[a-zµ\[{][a-z0-9µ/.*^_\]}-]*(?:/1\.73 ?m[2²])?)")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a normalised text; `unit` as written behind it, "" where no unit stands there."""
+
+    start: int
+    end: int
+    value: Decimal
+    unit: str
+    places: int
+
+
+def numbers(text: str, of: Quantity) -> Iterator[Number]:
+    """The numbers of a normalised text that can be one of this quantity: not times, counts, nor in a foreign unit."""
+    for match in _NUMBER.finditer(text):
+        if _NOT_A_RESULT.match(text, match.end()):
+            continue
+        behind = _UNIT.match(text, match.end())
+        unit = behind["unit"].rstrip(".-") if behind else ""
+        if unit and not _convertible(unit, of):
+            if _is_unit(unit):
+                continue
+            unit = ""
+        try:
+            value = number(match[0])
+        except InvalidOperation:
+            continue
+        places = len(match[0].partition(".")[2])
+        yield Number(match.start(), match.end() + (behind.end() - match.end() if behind and unit else 0),
+                     value, unit, places)  # fmt: skip
+
+
+def _convertible(unit: str, of: Quantity) -> bool:
+    if of.drug:
+        mine, own = doses.unit(unit), doses.unit(of.unit)
+        if mine is None or own is None:
+            return False
+        moved = doses.bridge(doses.amount(Decimal(1), Decimal(1), mine), own.dimension, of.drug)
+        return moved.dimension == own.dimension
+    return unit.casefold() == of.unit.casefold() or _moved(Decimal(1), unit, of.unit, of.analyte) is not None
+
+
+def in_own_unit(value: Decimal, unit: str, of: Quantity) -> Decimal | None:
+    """A number as a text writes it, in the unit of the quantity. Without a unit it is read in the conventional one."""
+    if not unit:
+        unit = of.analyte.conventional if of.analyte else of.unit
+    return value if unit.casefold() == of.unit.casefold() else _moved(value, unit, of.unit, of.analyte)
+
+
+@cache
+def _is_unit(text: str) -> bool:
+    return to_unit(Decimal(1), text, "mg/dL", None) is not None or doses.unit(text) is not None or "/" in text
+
+
+# ---- reading a resource ---------------------------------------------------------------------------------------------
+
+
+def _at(value: Any, pointer: str) -> Any:
+    for part in pointer.split("/")[1:]:
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list):
+            value = value[int(part)] if part.isdigit() and int(part) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def _codes(code: Any) -> tuple[str, ...]:
+    codings = code.get("coding") if isinstance(code, Mapping) else None
+    if not isinstance(codings, list):
+        return ()
+    return tuple(
+        str(one.get("code")) for one in codings if isinstance(one, Mapping) and one.get("system", _LOINC) == _LOINC
+    )
+
+
+def _name(codes: Sequence[str], analyte: Analyte | None, code: Any) -> str:
+    every = [*codes, *(analyte.codes if analyte else ())]
+    coded = next((name for one in every if (name := services.coded_test(one))), "")
+    vital = next((_VITALS[one][0] for one in codes if one in _VITALS), "")
+    if coded or vital:
+        return coded or vital
+    # A code of no table: what it calls itself, where that is one name of the tables alone.
+    said = {one.name for one in named(normal(concept(code)))}
+    return said.pop() if len(said) == 1 else ""
+
+
+def _range(holder: Mapping[str, Any], unit: str, analyte: Analyte | None) -> tuple[Decimal | None, Decimal | None]:
+    ranges = holder.get("referenceRange")
+    first = ranges[0] if isinstance(ranges, list) and ranges and isinstance(ranges[0], Mapping) else {}
+    found: list[Decimal | None] = []
+    for side in ("low", "high"):
+        limit = first.get(side)
+        value = limit.get("value") if isinstance(limit, Mapping) else None
+        if not isinstance(limit, Mapping) or isinstance(value, bool) or not isinstance(value, int | Decimal):
+            found.append(None)
+            continue
+        own = str(limit.get("unit") or limit.get("code") or unit)
+        same = own.casefold() == unit.casefold()
+        moved = Decimal(value) if same else to_unit(Decimal(value), own, unit, analyte)
+        found.append(None if moved is None else Decimal(str(moved)))
+    return found[0], found[1]
+
+
+def drug_of(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ingredients of a medication resource by its name; () where the tables do not know it."""
+    return _drug(body)
+
+
+def _drug(body: Mapping[str, Any]) -> tuple[str, ...]:
+    mentioned = drugs.mentions(normal(concept(body.get("medicationCodeableConcept"))))
+    return mentioned[0].drug.components if mentioned else ()
+
+
+def dose_amounts(text: str) -> list[tuple[int, int, doses.Amount]]:
+    """[start, end) and amount of each dose or strength that a normalised text writes (mg, mcg, units, mEq)."""
+    out = []
+    for match in _amount_pattern().finditer(text):
+        of = doses.unit(match["unit"])
+        if of is not None and of.dimension in ("mass", "units", "equivalents", "substance"):
+            value = number(match["n"])
+            out.append((match.start(), match.end(), doses.amount(value, value, of)))
+    return out
+
+
+@cache
+def _amount_pattern() -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.,/])(?P<n>{NUMBER})\s*-?\s*(?P<unit>{doses.unit_pattern()})(?!/[a-z]*l\b)")

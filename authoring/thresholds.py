@@ -1,0 +1,211 @@
+"""The lines that decide something about a value, and whether a change moves it across one.
+
+Lines are the reference range of the resource, comparisons that a checkpoint states in words ("potassium above 5.0"),
+and the GFR categories of KDIGO 2024 (CKD guideline, table 2: 90, 60, 45, 30, 15 mL/min/1.73 m2). A comparison counts
+only where the quantity is named right before it; what a text leaves open is no line here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from authoring.quantities import Quantity, figures, in_own_unit, named, numbers
+from graders.orders.text import normal
+from tasks.declarations import Checkpoint, OrderRow
+
+Sign = Literal["above", "at or above", "below", "at or below"]
+#: What says which side of a number is meant, before it or behind it; the longer ones first.
+_MORE, _LESS = r"\b(?:greater|more|higher) than", r"\b(?:less|lower) than"
+_SAID: dict[Sign, str] = {
+    "at or above": rf">=|\bat or above|\bat least|{_MORE} or equal to|\bnot? (?:less|lower) than",
+    "at or below": rf"<=|\bat or below|\bat most|{_LESS} or equal to|\bnot? (?:more|higher) than|\bup to",
+    "above": rf">|\babove|\bover|\bexceed(?:s|ing)?|{_MORE}",
+    "below": rf"<|\bbelow|\bunder|{_LESS}",
+}
+_BEFORE = tuple((sign, re.compile(rf"(?:{words})\s*(?:a |an |about )?$")) for sign, words in _SAID.items())
+_BEHIND: tuple[tuple[Sign, re.Pattern[str]], ...] = (
+    ("at or above", re.compile(r"\s*,?\s*(?:or|and) (?:more|higher|above|greater|over)\b")),
+    ("at or below", re.compile(r"\s*,?\s*(?:or|and) (?:less|lower|below|under)\b")),
+)
+_TO = re.compile(r"\s*(?:to|-|and|up to)\s*(?P<sign><=?)?\s*$")
+#: Words that may stand between a quantity and its comparison without being about something else.
+_FILLER = re.compile(
+    r"(?:[\s,:(+=-]|\b(?:is|are|was|of|the|a|an|if|when|level|levels|value|result|rises?|rising|falls?|falling|drops?|"
+    r"remains?|stays?|still|to|at|it|that|between|from|now|latest|current|serum|plasma|blood|goes|comes|back)\b)*"
+)
+#: KDIGO 2024 Clinical Practice Guideline for CKD, table 2: GFR category and its lower limit in mL/min/1.73 m2.
+_GFR = (("G1", 90), ("G2", 60), ("G3a", 45), ("G3b", 30), ("G4", 15), ("G5", 0))
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A comparison that a checkpoint names. `unit` "" = none is written."""
+
+    checkpoint: str
+    name: str
+    sign: Sign
+    value: Decimal
+    unit: str = ""
+
+    @property
+    def words(self) -> str:
+        """ "potassium above 5.0"."""
+        return f"{self.name} {self.sign} {self.value} {_unit(self.unit)}".strip()
+
+    def met(self, value: Decimal) -> bool:
+        """Whether a value in the threshold's unit lies on its side."""
+        return {
+            "above": value > self.value, "at or above": value >= self.value,
+            "below": value < self.value, "at or below": value <= self.value,
+        }[self.sign]  # fmt: skip
+
+
+def _unit(unit: str) -> str:
+    """A unit of a normalised text with its capitals: mmol/L, mg/dL, mL/min, mEq/L."""
+    return re.sub(r"(?<=/)(d?)l$", r"\1L", unit.replace("meq", "mEq").replace("ml/", "mL/"))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: what it is, where the value lies before and after, and the answer. `crossed`: it decides otherwise."""
+
+    what: str
+    before: str
+    after: str
+    answer: str
+    crossed: bool
+
+
+def stated(checkpoint: Checkpoint) -> Iterator[str]:
+    """Every text of a checkpoint that may name a threshold."""
+    yield checkpoint.title
+    rows: list[OrderRow] = [*checkpoint.must_not, *checkpoint.followup]
+    if checkpoint.order is not None:
+        rows += [*checkpoint.order.accept, *checkpoint.order.also_accept]
+    for row in rows:
+        yield from (text for text in (row.trigger, row.when, row.act, row.reason) if text)
+    if checkpoint.rubric is not None:
+        yield from filter(None, (checkpoint.rubric.passed, checkpoint.rubric.partial, checkpoint.rubric.fail))
+    for source in checkpoint.source:
+        yield from filter(None, (source.section, source.title))
+
+
+def thresholds(checkpoints: Iterable[Checkpoint], of: Quantity) -> tuple[Threshold, ...]:
+    """The comparisons about this quantity that checkpoints name, each once a checkpoint."""
+    found: dict[Threshold, None] = {}
+    for checkpoint in checkpoints:
+        for text in stated(checkpoint):
+            for one in _in_text(checkpoint.id, text, of):
+                found.setdefault(one)
+    return tuple(found)
+
+
+def _in_text(checkpoint: str, text: str, of: Quantity) -> Iterator[Threshold]:
+    for clause in re.split(r"[;\n]|\.(?!\d)", normal(text)):
+        names = named(clause)
+        every = list(numbers(clause, of))
+        for place, one in enumerate(every):
+            before = clause[: one.start]
+            last = next((name for name in reversed(names) if name.end <= one.start), None)
+            if last is None or last.name != of.name:
+                continue
+            between = before[last.end :]
+            sign = next((sign for sign, pattern in _BEFORE if pattern.search(between)), None)
+            behind = next((sign for sign, pattern in _BEHIND if pattern.match(clause, one.end)), None)
+            if sign is not None:
+                lead = next(pattern for found, pattern in _BEFORE if found == sign).sub("", between)
+                if _FILLER.fullmatch(lead):
+                    yield Threshold(checkpoint, of.name, sign, one.value, one.unit)
+            elif behind is not None and _FILLER.fullmatch(between):
+                yield Threshold(checkpoint, of.name, behind, one.value, one.unit)
+            if place and (range_ := _TO.search(clause[every[place - 1].end : one.start])):
+                low = every[place - 1]
+                if low.start >= last.end and _FILLER.fullmatch(clause[last.end : low.start]):
+                    unit = low.unit or one.unit
+                    upper: Sign = "below" if range_["sign"] == "<" else "at or below"
+                    yield Threshold(checkpoint, of.name, upper, one.value, unit)
+                    yield Threshold(checkpoint, of.name, "at or above", low.value, unit)
+
+
+# ---- what a change crosses ------------------------------------------------------------------------------------------
+
+
+def crossings(
+    old: Quantity | None, new: Quantity | None, checkpoints: Sequence[Checkpoint], title: dict[str, str]
+) -> tuple[Line, ...]:
+    """The lines of a changed value: the resource's own range, then the thresholds that checkpoints name.
+
+    `title`: how a checkpoint is called. Empty where the value is a dose, or nothing is known to compare.
+    """
+    known = new or old
+    if known is None or known.drug:
+        return ()
+    out = []
+    sides = [one.side if one else "" for one in (old, new)]
+    if any(sides):
+        out.append(_range_line(old, new, sides))
+    for one in thresholds(checkpoints, known):
+        line = _threshold_line(one, old, new, title)
+        if line is not None:
+            out.append(line)
+    return tuple(out)
+
+
+def _range_line(old: Quantity | None, new: Quantity | None, sides: list[str]) -> Line:
+    words = {"low": "below it", "high": "above it", "in": "within it", "": "not known"}
+    before, after = (words[side] for side in sides)
+    crossed = sides[0] != sides[1] and all(sides)
+    if crossed:
+        answer = f"yes: from {before.removesuffix(' it')} to {after.removesuffix(' it')} the range"
+    elif all(sides):
+        answer = f"no, still {after.removesuffix(' it')}"
+    else:
+        answer = "cannot be told"
+    known = new if new is not None and sides[1] else old
+    assert known is not None
+    return Line(f"Reference range {range_words(known)}", before, after, answer, crossed)
+
+
+def range_words(one: Quantity) -> str:
+    """ "0.7 to 1.3 mg/dL"."""
+    if one.low is not None and one.high is not None:
+        return f"{one.low} to {one.high} {one.unit}".strip()
+    return f"from {one.low} {one.unit}".strip() if one.low is not None else f"up to {one.high} {one.unit}".strip()
+
+
+def _threshold_line(one: Threshold, old: Quantity | None, new: Quantity | None, title: dict[str, str]) -> Line | None:
+    met: list[bool | None] = []
+    for value in (old, new):
+        limit = in_own_unit(one.value, one.unit, value) if value else None
+        met.append(None if value is None or limit is None or value.comparator else _met(one, value.number, limit))
+    if all(each is None for each in met):
+        return None
+    before, after = ("not known" if each is None else "met" if each else "not met" for each in met)
+    crossed = None not in met and met[0] != met[1]
+    known = new or old
+    read_as = ""
+    if not one.unit and known and known.analyte and known.analyte.conventional != known.analyte.si:
+        read_as = f" (read as {known.analyte.conventional})"
+    answer = "yes" if crossed else "cannot be told" if None in met else "no"
+    return Line(f"{title.get(one.checkpoint, one.checkpoint)}: {one.words}{read_as}", before, after, answer, crossed)
+
+
+def _met(one: Threshold, value: Decimal, limit: Decimal) -> bool:
+    return Threshold(one.checkpoint, one.name, one.sign, limit).met(value)
+
+
+def gfr_category(egfr: Decimal) -> str:
+    """The GFR category, "G3b", of an eGFR in mL/min/1.73 m2 (KDIGO 2024, table 2)."""
+    return next(name for name, limit in _GFR if egfr >= limit)
+
+
+def gfr_line(name: str, before: Decimal, after: Decimal) -> Line:
+    """An eGFR before and after, by its category."""
+    was, now = gfr_category(before), gfr_category(after)
+    answer = f"no, still {now}" if was == now else f"yes: {was} to {now}"
+    unit = "mL/min/1.73 m²"
+    return Line(name, f"{figures(before, 2)} {unit}", f"{figures(after, 2)} {unit}", answer, was != now)
