@@ -199,6 +199,17 @@ def go(file: str, parameters: Mapping[str, str]) -> None:
     st.switch_page(path(file), query_params={**parameters, **chosen()})
 
 
+def door(
+    file: str, words: str, parameters: Mapping[str, str], *, key: str, width: int, icon: str = "", shut: bool = False
+) -> None:
+    """A link to another page that looks like a button: the browser itself follows it, so that no newer message takes
+    the click, and a middle click opens it in a tab. `shut`: it leads nowhere. `key` names it for a style."""
+    with st.container(key=key, width=width):
+        st.page_link(
+            path(file), label=words, icon=icon, disabled=shut, width="stretch", query_params={**parameters, **chosen()}
+        )
+
+
 def chosen() -> dict[str, str]:
     """Who was chosen in local mode: an address keeps it."""
     chosen = st.session_state.get("person", "")

@@ -101,6 +101,7 @@ def page() -> None:
     if not seen.verified and library.closed(seen):
         frame.show(tag("p", sight.CLOSED, cls="sm mute", role="note"))
     search, specialty, workflow = st.columns([2, 1, 1])
+    # Each letter at once: what waits for a pause is sent after the click that ends the typing, and takes it away.
     words = search.text_input(
         "Search title, specialty or task id",
         placeholder="Search title, specialty or task id",
@@ -108,7 +109,7 @@ def page() -> None:
         icon=":material/search:",
         key="q",
         bind="query-params",
-        live=True,
+        live="0s",
     )
     chosen_specialty = specialty.selectbox(
         "Specialty",
@@ -137,8 +138,7 @@ def page() -> None:
     for row in shown[(at - 1) * PAGE : at * PAGE]:
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-{row.id}"):
             frame.show(cells(row))
-            if st.button("Open", key=f"open-{row.id}", disabled=bool(row.fault), width=88):
-                frame.go("task.py", {"id": row.id})
+            frame.door("task.py", "Open", {"id": row.id}, key=f"open-{row.id}", width=88, shut=bool(row.fault))
     frame.pager(at, pages)
     if not shown:
         frame.show(tag("p", "No task fits. Clear the search or choose all specialties and workflows.", cls="empty"))

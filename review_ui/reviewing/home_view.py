@@ -143,8 +143,7 @@ def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Pe
                     cls="sm mute"),
             )
         )  # fmt: skip
-        if st.button("Resume", type="primary", icon=":material/arrow_forward:", key="resume", width=150):
-            frame.go(one.page, {"id": one.task_id})
+        first_door("Resume", one)
 
 
 def first_in_line(needs: list[Work]) -> None:
@@ -170,8 +169,12 @@ def first_in_line(needs: list[Work]) -> None:
                 tag("p", about, cls="sm mute"),
             )
         )  # fmt: skip
-        if st.button(one.verb, type="primary", icon=":material/arrow_forward:", key="resume", width=150):
-            frame.go(one.page, {"id": one.task_id})
+        first_door(one.verb, one)
+
+
+def first_door(words: str, one: Work) -> None:
+    """The one thing to press on this page."""
+    frame.door(one.page, words, {"id": one.task_id}, key="resume", width=150, icon=":material/arrow_forward:")
 
 
 def item_words(item: str) -> str:
@@ -239,9 +242,10 @@ def progress(rows: list[Work], who: Person) -> Markup:
 def filtered(rows: list[Work]) -> list[Work]:
     """Search, specialty, order."""
     search, specialty, order = st.columns([2, 1, 1])
+    # Each letter at once: what waits for a pause is sent after the click that ends the typing, and takes it away.
     words = search.text_input(
         "Search title or task id", placeholder="Search title or task id", label_visibility="collapsed",
-        icon=":material/search:", key="find-task", live=True,
+        icon=":material/search:", key="find-task", live="0s",
     )  # fmt: skip
     kinds = sorted({one.listed.specialty for one in rows if one.listed.specialty})
     chosen = specialty.selectbox("Specialty", [ANY, *kinds], label_visibility="collapsed", key="find-specialty")
@@ -268,8 +272,7 @@ def table(rows: list[Work], now: datetime) -> None:
     for one in rows[(at - 1) * PAGE : at * PAGE]:
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-work-{one.task_id}"):
             frame.show(cells(one, now))
-            if st.button(one.verb, key=f"work-{one.task_id}", width=110):
-                frame.go(one.page, {"id": one.task_id})
+            frame.door(one.page, one.verb, {"id": one.task_id}, key=f"work-{one.task_id}", width=110)
     frame.pager(at, pages)
     if not rows:
         frame.show(tag("p", "Nothing here.", cls="empty"))

@@ -157,7 +157,7 @@ def test_the_whole_loop(app: str, workspace: Workspace, look: Callable[..., Any]
     # The lead assigns and opens a round.
     lead.come()
     lead.shot("01-home-lead")
-    lead.page.locator(f".st-key-work-{TASK} button").click(delay=60)
+    lead.page.locator(f".st-key-work-{TASK} a").click(delay=60)
     lead.said("What sign-off needs")
     for name in ("Demo reviewer 1 as reviewer", "Demo reviewer 2 as reviewer", "Demo adjudicator as adjudicator"):
         lead.press("Assign somebody")
@@ -169,7 +169,7 @@ def test_the_whole_loop(app: str, workspace: Workspace, look: Callable[..., Any]
 
     # Two reviewers, each blind to the other.
     one.come()
-    one.press("Review", exact=True)
+    one.page.get_by_role("link", name="Review", exact=True).first.click(delay=60)
     lock(one, "03")
     one.shot("04-checklist", 1100)
     finding(one, "The request does not say by when the first laboratory check is due.", "Instruction clarity", "Should")
@@ -180,7 +180,7 @@ def test_the_whole_loop(app: str, workspace: Workspace, look: Callable[..., Any]
     one.shot("06-read-back", 1100)
     two.come()
     assert "laboratory check is due" not in two.page.content()
-    two.press("Review", exact=True)
+    two.page.get_by_role("link", name="Review", exact=True).first.click(delay=60)
     lock(two)
     assert "laboratory check is due" not in two.page.content()
     judge(two)
