@@ -21,6 +21,7 @@ from graders.evidence import patients_of
 from graders.orders.doses import Amount, same
 from graders.orders.text import normal
 from tasks.anchors import INSTRUCTION, texts
+from tasks.fhir.chart import Records
 from tasks.fhir.resources import Resource
 from tasks.package import Task
 
@@ -55,10 +56,13 @@ class Contradiction:
     maybe: str = ""
 
 
-def contradictions(task: Task, old: bytes | None, new: bytes | None, pointers: Sequence[str]) -> list[Contradiction]:
+def contradictions(
+    task: Task, records: Records, old: bytes | None, new: bytes | None, pointers: Sequence[str]
+) -> list[Contradiction]:
     """What still says the old values of a changed resource, its JSON line before and after, at these JSON pointers.
 
-    `task`: the package with the change. The record's own texts first, newest first; then title, instruction, plans.
+    `task`, `records`: the package and the chart with the change. The record's own texts come first, newest first; then
+    title, instruction, plans.
     """
     if old is None:
         return []
@@ -70,13 +74,13 @@ def contradictions(task: Task, old: bytes | None, new: bytes | None, pointers: S
     day, ref = _day(before), f"{before.get('resourceType')}/{before.get('id')}"
     whose = patients_of(before)
     found = []
-    for text in _texts(task, whose):
+    for text in _texts(task, records, whose):
         if text.ref == ref or (day and text.day and text.day < day):
             continue
         for search in looked:
             if (said := search.in_text(text.words)) is not None:
                 number, sentence = said
-                maybe = search.elsewhere(task, ref, whose, text.day)
+                maybe = search.elsewhere(records, ref, whose, text.day)
                 found.append(Contradiction(text.ref, text.what, number, sentence, maybe))
                 break
     return found
@@ -125,9 +129,9 @@ class _Result:
             matches.append(one is not None and any(_alike(value, each, places, one, self.old) for each in units))
         return matches[0] and not matches[1], matches[1]
 
-    def elsewhere(self, task: Task, ref: str, whose: set[str], until: date | None) -> str:
+    def elsewhere(self, records: Records, ref: str, whose: set[str], until: date | None) -> str:
         """Another result of the same quantity with the same value that the text may mean."""
-        for resource in task.chart.resources("Observation"):
+        for resource in records.resources("Observation"):
             if resource.ref == ref or (whose and not whose & patients_of(resource.body)):
                 continue
             other = quantity_at(resource.body, "/valueQuantity")
@@ -207,10 +211,10 @@ class _Dose:
             if last is not None and last.drug == self.drug and start - last.end <= _REACH:
                 yield start, end, one
 
-    def elsewhere(self, task: Task, ref: str, whose: set[str], until: date | None) -> str:
+    def elsewhere(self, records: Records, ref: str, whose: set[str], until: date | None) -> str:
         """Another order of the same drug with the old amount."""
         for kind in ("MedicationRequest", "MedicationStatement"):
-            for resource in task.chart.resources(kind):
+            for resource in records.resources(kind):
                 if resource.ref == ref or (whose and not whose & patients_of(resource.body)):
                     continue
                 day = _day(resource.body)
@@ -268,11 +272,11 @@ class _Text:
     day: date | None = None
 
 
-def _texts(task: Task, whose: set[str]) -> Iterator[_Text]:
+def _texts(task: Task, records: Records, whose: set[str]) -> Iterator[_Text]:
     written = [
         (resource, _day(resource.body))
         for kind in _WRITTEN
-        for resource in task.chart.resources(kind)
+        for resource in records.resources(kind)
         if resource.body.get("status") not in _NOT_STANDING and (not whose or whose & patients_of(resource.body))
     ]
     for resource, day in sorted(written, key=lambda one: one[1] or date.min, reverse=True):

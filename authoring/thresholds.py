@@ -8,12 +8,13 @@ only where the quantity is named right before it; what a text leaves open is no 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from authoring.quantities import Quantity, figures, in_own_unit, named, numbers
+from authoring.quantities import Quantity, in_own_unit, named, numbers
+from graders.analytes import unit_words
 from graders.orders.text import normal
 from tasks.declarations import Checkpoint, OrderRow
 
@@ -71,13 +72,15 @@ def _unit(unit: str) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """One line: what it is, where the value lies before and after, and the answer. `crossed`: it decides otherwise."""
+    """One line: what it is, where the value lies before and after, and the answer. `crossed`: it decides otherwise.
+    `checkpoint`: which names it, "" where none does."""
 
     what: str
     before: str
     after: str
     answer: str
     crossed: bool
+    checkpoint: str = ""
 
 
 def stated(checkpoint: Checkpoint) -> Iterator[str]:
@@ -135,7 +138,7 @@ def _in_text(checkpoint: str, text: str, of: Quantity) -> Iterator[Threshold]:
 
 
 def crossings(
-    old: Quantity | None, new: Quantity | None, checkpoints: Sequence[Checkpoint], title: dict[str, str]
+    old: Quantity | None, new: Quantity | None, checkpoints: Sequence[Checkpoint], title: Mapping[str, str]
 ) -> tuple[Line, ...]:
     """The lines of a changed value: the resource's own range, then the thresholds that checkpoints name.
 
@@ -165,19 +168,21 @@ def _range_line(old: Quantity | None, new: Quantity | None, sides: list[str]) ->
         answer = f"no, still {after.removesuffix(' it')}"
     else:
         answer = "cannot be told"
-    known = new if new is not None and sides[1] else old
-    assert known is not None
-    return Line(f"Reference range {range_words(known)}", before, after, answer, crossed)
+    ranges = [range_words(one) for one, side in ((old, sides[0]), (new, sides[1])) if one is not None and side]
+    return Line(f"Reference range {ranges[-1]}", before, after, answer, crossed)
 
 
 def range_words(one: Quantity) -> str:
     """ "0.7 to 1.3 mg/dL"."""
+    unit = unit_words(one.unit)
     if one.low is not None and one.high is not None:
-        return f"{one.low} to {one.high} {one.unit}".strip()
-    return f"from {one.low} {one.unit}".strip() if one.low is not None else f"up to {one.high} {one.unit}".strip()
+        return f"{one.low} to {one.high} {unit}".strip()
+    return f"from {one.low} {unit}".strip() if one.low is not None else f"up to {one.high} {unit}".strip()
 
 
-def _threshold_line(one: Threshold, old: Quantity | None, new: Quantity | None, title: dict[str, str]) -> Line | None:
+def _threshold_line(
+    one: Threshold, old: Quantity | None, new: Quantity | None, title: Mapping[str, str]
+) -> Line | None:
     met: list[bool | None] = []
     for value in (old, new):
         limit = in_own_unit(one.value, one.unit, value) if value else None
@@ -191,7 +196,14 @@ def _threshold_line(one: Threshold, old: Quantity | None, new: Quantity | None, 
     if not one.unit and known and known.analyte and known.analyte.conventional != known.analyte.si:
         read_as = f" (read as {known.analyte.conventional})"
     answer = "yes" if crossed else "cannot be told" if None in met else "no"
-    return Line(f"{title.get(one.checkpoint, one.checkpoint)}: {one.words}{read_as}", before, after, answer, crossed)
+    return Line(
+        f"{title.get(one.checkpoint, one.checkpoint)}: {one.words}{read_as}",
+        before,
+        after,
+        answer,
+        crossed,
+        one.checkpoint,
+    )
 
 
 def _met(one: Threshold, value: Decimal, limit: Decimal) -> bool:
@@ -203,9 +215,38 @@ def gfr_category(egfr: Decimal) -> str:
     return next(name for name, limit in _GFR if egfr >= limit)
 
 
-def gfr_line(name: str, before: Decimal, after: Decimal) -> Line:
-    """An eGFR before and after, by its category."""
-    was, now = gfr_category(before), gfr_category(after)
-    answer = f"no, still {now}" if was == now else f"yes: {was} to {now}"
-    unit = "mL/min/1.73 m²"
-    return Line(name, f"{figures(before, 2)} {unit}", f"{figures(after, 2)} {unit}", answer, was != now)
+def derived(name: str, before: str, after: str, checkpoints: Sequence[Checkpoint], title: Mapping[str, str]) -> Line:
+    """What follows from a changed value, as the facts strip says it ("eGFR, CKD-EPI 2021", "42 mL/min/1.73 m²"): the
+    thresholds of checkpoints for it, and the GFR category of an eGFR. "no threshold named" where there is neither; no
+    answer for what is no number."""
+    was, now = _numbers(name, before), _numbers(name, after)
+    if len(was) != len(now) or not was:
+        return Line(name, before, after, "", crossed=False)
+    lines = [
+        one for pair in zip(was, now, strict=True) for one in crossings(*pair, checkpoints, title) if one.checkpoint
+    ]
+    said = [f"yes: {one.what} {'now' if one.after == 'met' else 'no longer'} met" for one in lines if one.crossed]
+    if name.startswith("eGFR"):
+        old, new = (gfr_category(each[0].number) for each in (was, now))
+        if old != new:
+            said.append(f"yes: {old} to {new}")
+        elif not said:
+            return Line(name, before, after, f"no, still {new}", crossed=False)
+    otherwise = "no: no threshold crossed" if lines else "no threshold named"
+    return Line(name, before, after, "; ".join(said) or otherwise, crossed=bool(said))
+
+
+#: Facts at the clock by how their name begins: what each of their numbers is, in which unit.
+_FACTS = (
+    ("eGFR", re.compile(r"(\d+(?:\.\d+)?) mL/min"), ("eGFR",), "mL/min/1.73m2"),
+    ("CrCl", re.compile(r"(\d+(?:\.\d+)?) mL/min"), ("CrCl",), "mL/min"),
+    ("Weight", re.compile(r"(\d+(?:\.\d+)?) kg"), ("weight",), "kg"),
+    ("BP", re.compile(r"(\d+)/(\d+)"), ("systolic pressure", "diastolic pressure"), "mmHg"),
+)
+
+
+def _numbers(name: str, said: str) -> list[Quantity]:
+    for begins, pattern, kinds, unit in _FACTS:
+        if name.startswith(begins) and (found := pattern.match(said)):
+            return [Quantity(Decimal(one), unit, kind) for one, kind in zip(found.groups(), kinds, strict=True)]
+    return []

@@ -7,7 +7,7 @@ import streamlit as st
 from review_ui import frame, theme
 from review_ui.autosave import Notebook, area
 from review_ui.markup import join, tag
-from review_ui.reviewing import acting, change_card, changes, decide_view, effect_view, fields
+from review_ui.reviewing import acting, change_card, changes, decide_view, fields
 from review_ui.reviewing.sitting import Sitting
 from tasks.review.permissions import allowed
 from tasks.review.state import ChangeState
@@ -44,9 +44,7 @@ def settle_split(at: Sitting, one: ChangeState) -> None:
     found = changes.findings(at.state, one.ref, at.me)
     frame.show(change_card.finding_card(at, found))
     if not isinstance(view, str):
-        frame.show(change_card.change_card(at, one, view))
-        if one.ref.unit.startswith(("checkpoints.", "examples/")):
-            effect_view.draw(at, one)
+        decide_view.shown(at, one, view)
     said = [
         tag("div", tag("span", f"{at.name(person)}: ", cls="b"), decision.decision,
             tag("span", f" “{decision.reason}”") if decision.reason else None)

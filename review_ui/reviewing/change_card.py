@@ -9,10 +9,10 @@ from authoring.diffs import Piece, words
 from authoring.views import ChangeView, change_view
 from graders.describe import describe
 from review_ui import theme
-from review_ui.chartview import ChartView
+from review_ui.chartview.words import kind_words
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import changes, effects, forms
+from review_ui.reviewing import bearing_view, changes, forms
 from review_ui.reviewing.changes import ProseLine
 from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.sitting import Sitting, snapshot
@@ -49,7 +49,7 @@ def place_of(at: Sitting, unit: str) -> tuple[str, str]:
 def finding_card(at: Sitting, found: Sequence[FindingState]) -> Markup:
     """What was found: one's own first."""
     if not found:
-        return tag("div", tag("p", "It answers no finding.", cls="sm mute"), cls="card finding-card")
+        return tag("div", tag("div", "It answers no finding.", cls="sm mute"), cls="card finding-card")
     parts = []
     for number, one in enumerate(found):
         who = "Your finding" if one.by == at.me else f"Finding of {at.name(one.by)}"
@@ -99,18 +99,19 @@ def _earlier(at: Sitting, one: Decided, what: str) -> Markup:
     return tag("div", tag("span", words, cls="sm mute"), f"“{one.reason}”" if one.reason else "no comment")
 
 
-def change_card(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
-    """The change: prose with word marks, or fields in clinical words."""
+def change_card(at: Sitting, change: ChangeState, view: ChangeView, below: Markup | None = None) -> Markup:
+    """The change: prose with word marks, or fields in clinical words; `below` stands in the same box."""
     what, kind = place_of(at, change.ref.unit)
     if view.rows or view.raw:
-        title = view.title or what
+        title = _titled(change, view.title) or what
         n = len(view.rows) + len(view.raw)
         said = f"{n} field{'s' if n != 1 else ''} changed" if kind == "Chart" else "plain words, from the declaration"
         return tag(
             "section",
             tag("div", tag("span", title, cls="b"), tag("span", said, cls="sm mute"), cls="diff-head"),
-            field_rows(view.rows, graded=kind == "Grader"),
+            sentences(view.rows) if kind == "Grader" else bearing_view.fields(at, change, view),
             raw_rows(view.raw),
+            below,
             cls="diff",
         )
     parts = []
@@ -131,6 +132,12 @@ def change_card(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
             )
         )
     return tag("section", join(parts), cls="diff")
+
+
+def _titled(change: ChangeState, title: str) -> str:
+    """A resource by its kind in plain words: "Result: Creatinine …", not by its FHIR type."""
+    type, colon, said = title.partition(": ")
+    return f"{kind_words(type)}: {said}" if bearing_view.about_chart(change) and colon else title
 
 
 def prose_row(line: ProseLine) -> Markup:
@@ -154,30 +161,11 @@ def pieces(every: Sequence[Piece]) -> Markup:
     return join(tag(marks[one.kind], one.text) if one.kind in marks else one.text for one in every)
 
 
-def field_rows(rows: Sequence[Row], *, graded: bool) -> Markup:
-    """Fields: now and proposed beside each other; a checkpoint's sentences one above the other."""
+def sentences(rows: Sequence[Row]) -> Markup:
+    """A checkpoint's sentences, old above new."""
     if not rows:
         return tag("p", "No field in clinical words; see below.", cls="sm mute pad")
-    if graded:
-        return join(_sentences(row) for row in rows)
-    heads = [tag("th", name, scope="col") for name in ("Field", "− Now in the chart", "+ Proposed", "Reference range")]
-    body = [
-        tag(
-            "tr",
-            tag("th", row.field, scope="row", title=row.path),
-            tag("td", pieces([p for p in row.prose if p.kind != "added"]) if row.prose else _cell(row.old, "del"),
-                cls="was"),
-            tag("td", pieces([p for p in row.prose if p.kind != "removed"]) if row.prose else _cell(row.new, "ins"),
-                cls="now"),
-            tag("td", row.range or ""),
-        )
-        for row in rows
-    ]  # fmt: skip
-    return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(body)), cls="grid field-diff")
-
-
-def _cell(text: str, mark: str) -> Markup:
-    return tag("span", "none", cls="mute") if text == "not there" else tag(mark, text)
+    return join(_sentences(row) for row in rows)
 
 
 def _sentences(row: Row) -> Markup:
@@ -206,36 +194,7 @@ def raw_rows(raw: Sequence[Raw]) -> Markup | None:
                tag("table", tag("tbody", join(rows)), cls="grid field-diff mono"))  # fmt: skip
 
 
-# ---- what follows ---------------------------------------------------------------------------------------------------
-
-
-@kept(128)
-def _follows(task_id: str, package: str, change: str, _at: Sitting, _view: ChangeView) -> list[tuple[str, str, str]]:
-    """(fact, before, after) of the facts at the clock that a change of the chart alters."""
-    try:
-        old, new = effects.packages(_at.at.task_id, _at.at.files, _view)
-        context = new.meta.context
-        if context is None:
-            return []
-        views = [ChartView(task.chart, context.patient, context.now) for task in (old, new)]
-        was, now = ({fact.name: fact.value for fact in view.facts} for view in views)
-    except WorkbenchError:
-        return []
-    return [(name, value, now.get(name, "none")) for name, value in was.items() if now.get(name) != value]
-
-
-def follows(at: Sitting, change: ChangeState, view: ChangeView) -> Markup | None:
-    """What follows from a changed value: eGFR, clearance, pressure, weight, allergies as Solve first shows them."""
-    found = _follows(at.at.task_id, at.at.package, change.ref.change, at, view)
-    if not found:
-        return tag("p", "No fact at the clock (eGFR, clearance, weight, pressure, allergies) changes with it.",
-                   cls="sm mute")  # fmt: skip
-    heads = [tag("th", name, scope="col") for name in ("Follows from it", "Before", "After")]
-    rows = [
-        tag("tr", tag("th", name, scope="row"), tag("td", before), tag("td", after, cls="b"))
-        for name, before, after in found
-    ]
-    return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid")
+# ---- consequences --------------------------------------------------------------------------------------------------
 
 
 def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
@@ -255,7 +214,8 @@ def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Mar
                    if c.proposal == change.proposal and c.ref.group == change.ref.group]  # fmt: skip
         chips.append(theme.chip(f"Stands or falls with {len(members) - 1} other", "plain", "link"))
     path, _, inner = change.ref.unit.partition("#")
-    if path.startswith("chart/") and inner:
+    if bearing_view.about_chart(change):
+        chips += bearing_view.chips(at, change, view)
         ref = f"{path.removeprefix('chart/').partition('.')[0]}/{inner}"
         resting = [one.id for one in at.task.checkpoints if any(fact.partition("#")[0] == ref for fact in one.rests_on)]
         if resting:

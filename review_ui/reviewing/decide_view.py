@@ -10,12 +10,11 @@ from authoring.views import ChangeView
 from review_ui import frame, theme
 from review_ui.autosave import area, clock
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import acting, changes, effect_view, fields, forms
+from review_ui.reviewing import acting, bearing_view, changes, effect_view, fields, forms
 from review_ui.reviewing.change_card import (
     change_card,
     consequence_chips,
     finding_card,
-    follows,
     last_round,
     others_card,
     place_of,
@@ -201,12 +200,7 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
     if isinstance(view, str):
         frame.show(frame.notice("This change no longer applies to the task as it stands.", view))
     else:
-        frame.show(change_card(at, change, view))
-        if change.ref.unit.startswith(("checkpoints.", "examples/")):
-            effect_view.draw(at, change)
-        if change.ref.unit.startswith("chart/") and (following := follows(at, change, view)):
-            frame.show(following)
-        frame.show(consequence_chips(at, change, view))
+        shown(at, change, view)
         folds(at, change, view)
     standing = change.decisions.get(at.me)
     if standing is not None:
@@ -222,6 +216,14 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
         at.book, f"comment.{change.ref.change}", "Comment", rows=2, quiet=False,
         placeholder="Optional with Approve; the reason with Reject, Discuss and Veto.",
     )  # fmt: skip
+
+
+def shown(at: Sitting, change: ChangeState, view: ChangeView) -> None:
+    """The change, what follows from it, what it would do to grading, its consequences."""
+    frame.show(change_card(at, change, view, bearing_view.follows(at, change, view)))
+    if change.ref.unit.startswith(("checkpoints.", "examples/")):
+        effect_view.draw(at, change)
+    frame.show(join((consequence_chips(at, change, view), bearing_view.quotes(at, change, view))))
 
 
 def folds(at: Sitting, change: ChangeState, view: ChangeView) -> None:

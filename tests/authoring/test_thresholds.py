@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authoring.quantities import Quantity, quantity_at
-from authoring.thresholds import crossings, gfr_category, gfr_line, thresholds
+from authoring.thresholds import crossings, derived, gfr_category, thresholds
 from tasks.declarations import Checkpoint
 
 CODES = {"potassium": ("2823-3", "mmol/L"), "creatinine": ("2160-0", "mg/dL"), "eGFR": ("98979-8", "mL/min/1.73m2")}
@@ -134,9 +134,30 @@ def test_gfr_categories_begin_at_their_lower_limit(egfr: str, category: str) -> 
     assert gfr_category(Decimal(egfr)) == category
 
 
-def test_an_egfr_says_whether_its_category_changes() -> None:
-    assert gfr_line("eGFR", Decimal(42), Decimal(39)).answer == "no, still G3b"
-    assert gfr_line("eGFR", Decimal(46), Decimal(39)).answer == "yes: G3a to G3b"
+@pytest.mark.parametrize(
+    ("name", "before", "after", "section", "answer", "crossed"),
+    [
+        ("eGFR, CKD-EPI 2021", "42 mL/min/1.73 m²", "39 mL/min/1.73 m²", "", "no, still G3b", False),
+        ("eGFR, CKD-EPI 2021", "46 mL/min/1.73 m²", "39 mL/min/1.73 m²", "", "yes: G3a to G3b", True),
+        ("eGFR, CKD-EPI 2021", "29 mL/min/1.73 m²", "24 mL/min/1.73 m²", "eGFR 25 to <60 starts at 10 mg",
+         "yes: Checkpoint 6: eGFR at or above 25 no longer met", True),
+        ("CrCl, Cockcroft-Gault", "38 mL/min", "36 mL/min", "", "no threshold named", False),
+        ("CrCl, Cockcroft-Gault", "38 mL/min", "36 mL/min", "CrCl below 30", "no: no threshold crossed", False),
+        ("CrCl, Cockcroft-Gault", "31 mL/min", "29 mL/min", "creatinine clearance below 30 mL/min",
+         "yes: Checkpoint 6: CrCl below 30 mL/min now met", True),
+        ("eGFR, CKD-EPI 2021", "not recorded", "39 mL/min/1.73 m²", "", "", False),
+        ("Weight", "80 kg", "70 kg", "weight below 75 kg", "yes: Checkpoint 6: weight below 75 kg now met", True),
+        ("BP, pulse", "148/84, 70", "168/84, 70", "systolic above 160",
+         "yes: Checkpoint 6: systolic pressure above 160 now met", True),
+        ("Allergies", "none listed", "penicillin", "", "", False),
+    ],
+)  # fmt: skip
+def test_what_follows_says_whether_it_decides_otherwise(
+    name: str, before: str, after: str, section: str, answer: str, crossed: bool
+) -> None:
+    found = derived(name, before, after, [checkpoint(section)], {"cp6": "Checkpoint 6"})
+    assert (found.what, found.before, found.after) == (name, before, after)
+    assert (found.answer, found.crossed) == (answer, crossed)
 
 
 @given(st.decimals(min_value="1", max_value="9", places=1), st.decimals(min_value="1", max_value="9", places=1))

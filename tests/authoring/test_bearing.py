@@ -1,0 +1,99 @@
+"""What a change of a resource bears on, over a real package: lines, right answers, the chart with it on top."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from authoring.bearing import Bearing, bearing, changed_chart, values_of
+from authoring.edits import ResourceEdit, apply
+from tasks.package import SUITE, Task, load
+
+TASK = "nephrology-finerenone-011"
+
+
+def changed(before: Task, ref: str, **values: Any) -> Task:
+    """The task with other values of one resource's valueQuantity."""
+    held = before.chart.get(ref)
+    assert held is not None
+    operations = []
+    for key, value in values.items():
+        path = f"/valueQuantity/{key}"
+        operations.append({"op": "test", "path": path, "value": held.body["valueQuantity"][key]})
+        operations.append({"op": "replace", "path": path, "value": value})
+    return load(apply(before.files, ResourceEdit(ref=ref, operations=tuple(operations))), where=before.id)
+
+
+def bears(before: Task, ref: str, after: Task) -> Bearing:
+    kind, _, id = ref.partition("/")
+    unit = f"chart/{kind}.ndjson#{id}"
+    chart = changed_chart(before, after, unit)
+    return bearing(before, after, chart, unit, ["/valueQuantity"], {"cp3": "Checkpoint 3", "cp6": "Checkpoint 6"})
+
+
+def latest(task: Task, code: str) -> tuple[str, Mapping[str, Any]]:
+    """The newest result with this LOINC code at the task's clock."""
+    assert task.meta.context is not None
+    assert task.meta.context.now is not None
+    found = [
+        one for one in task.chart.resources("Observation")
+        if code in json.dumps(one.body.get("code"))
+        and one.body.get("status") == "final"
+        and task.meta.context.patient in json.dumps(one.body.get("subject"))
+        and str(one.body.get("effectiveDateTime"))[:19] < task.meta.context.now.isoformat()[:19]
+    ]  # fmt: skip
+    newest = max(found, key=lambda one: str(one.body["effectiveDateTime"]))
+    return newest.ref, newest.body["valueQuantity"]
+
+
+def test_a_creatinine_moves_the_right_answer_of_the_checkpoint_that_computes_from_it() -> None:
+    before = SUITE.load(TASK)
+    ref, quantity = latest(before, "14682-9")
+    after = changed(before, ref, value=float(quantity["value"]) + 60)
+    found = bears(before, ref, after)
+    (answer,) = found.answers
+    assert answer.what == "Right answer, Checkpoint 3"
+    assert answer.crossed
+    assert answer.answer == "yes: beyond its tolerance of 1"
+    assert Decimal(answer.after.split()[0]) < Decimal(answer.before.split()[0])
+    assert found.faults == ()
+
+
+def test_a_potassium_across_the_checkpoint_s_limit_says_so() -> None:
+    before = SUITE.load(TASK)
+    ref, _ = latest(before, "2823-3")
+    found = bears(before, ref, changed(before, ref, value=5.6))
+    crossed = [line for line in found.lines if line.crossed]
+    assert "Checkpoint 6: potassium above 5.0" in [line.what for line in crossed]
+    assert found.unnamed == ()
+    assert found.answers == ()
+
+
+def test_a_fault_of_the_new_resource_is_told() -> None:
+    before = SUITE.load(TASK)
+    ref, _ = latest(before, "2823-3")
+    found = bears(before, ref, changed(before, ref, value="high"))
+    assert any("value" in fault for fault in found.faults)
+    assert found.values["/valueQuantity"].new is None
+
+
+def test_the_chart_with_the_change_is_the_chart_of_the_changed_package() -> None:
+    before = SUITE.load(TASK)
+    ref, _ = latest(before, "2823-3")
+    after = changed(before, ref, value=5.6)
+    kind, _, id = ref.partition("/")
+    chart = changed_chart(before, after, f"chart/{kind}.ndjson#{id}")
+    assert {one.ref: one.raw for one in chart.resources()} == {one.ref: one.raw for one in after.chart.resources()}
+    assert [one.raw for one in chart.search("Observation", [("_id", id)]).rows] == [
+        one.raw for one in after.chart.search("Observation", [("_id", id)]).rows
+    ]
+
+
+def test_values_are_read_from_lines_alone() -> None:
+    body = {"resourceType": "Observation", "valueQuantity": {"value": 5.6, "unit": "mmol/L"}}
+    found = values_of(None, json.dumps(body | {"id": "o"}).encode(), ["/valueQuantity", "/status"])
+    assert list(found) == ["/valueQuantity"]
+    assert found["/valueQuantity"].old is None
+    assert found["/valueQuantity"].second == ("", "")
