@@ -92,7 +92,7 @@ class Mark:
     """How far the messages of one widget have been answered."""
 
     seq: int = 0
-    revision: int | None = None
+    saving: int | None = None
     conflict: bool = False
     failed: bool = False
     over: bool = False
@@ -194,6 +194,12 @@ def _well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def _saving(draft: Draft) -> int:
+    """Which saving of an item this is, in microseconds. A count would begin anew once the item was dropped, and the
+    first saving after that be taken for the first one before."""
+    return int(draft.saved_at.timestamp() * 1_000_000)
+
+
 def clock(at: datetime) -> str:
     """ "14:03", on this server's clock."""
     return f"{at.astimezone():%H:%M}"
@@ -241,13 +247,14 @@ def settle_text(book: Notebook, item: str, key: str, found: Memory, message: obj
         return
     mark.over = False
     present = book.all().get(item)
-    revision = present.revision if present else 0
     mark.failed = mark.conflict = False
     if (present.value if present else "") == text:
         mark.seq = seq
-    elif message.get("force") or revision in (base, mark.revision):
+    elif present is None or message.get("force") or _saving(present) in (base, mark.saving):
+        # What an action has taken from here (a proposal, a submission) is in its place: nothing would be overwritten,
+        # and what is typed while that happens is this window's own.
         try:
-            mark.revision = book.save(item, text).revision
+            mark.saving = _saving(book.save(item, text))
             mark.seq = seq
         except WorkbenchError as error:
             # The field goes on saying "Not saved" and tries again.
@@ -282,8 +289,8 @@ def settle_sheet(book: Notebook, key: str, found: Memory, state: Mapping[str, An
             if now == value:
                 continue
             if allowed[item].values is None:
-                # Words of another window are never overwritten unasked.
-                if now not in (was, mark.mine.get(item)):
+                # Words of another window are never overwritten unasked; what an action has taken is not there any more.
+                if present is not None and now not in (was, mark.mine.get(item)):
                     mark.conflicts.add(item)
                     continue
             elif now != was and (entry.get("old") or message.get("session") != found.token):
@@ -320,7 +327,7 @@ def area_data(book: Notebook, one: Area, key: str) -> dict[str, Any]:
         "identity": f"{book.person}/{book.task}/{book.round}/{one.item}",
         "label": one.label,
         "text": present.value if present else one.start,
-        "revision": present.revision if present else 0,
+        "revision": _saving(present) if present else 0,
         "saved": clock(present.saved_at) if present else "",
         "seq": mark.seq,
         "conflict": mark.conflict,

@@ -238,7 +238,7 @@ def test_the_whole_loop(app: str, workspace: Workspace, look: Callable[..., Any]
     one.press("Submit 1 decision")
     one.said("Rejected, submitted")
     judge_.come()
-    judge_.press("Adjudicate")
+    judge_.page.get_by_role("link", name="Adjudicate").first.click(delay=60)
     judge_.said("Split: Instruction")
     judge_.write("Reason, read by everybody", "Four weeks is the label's check; six is refused.")
     judge_.shot("12-adjudicate")

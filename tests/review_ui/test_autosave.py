@@ -86,6 +86,42 @@ def test_words_of_another_window_are_never_overwritten_unasked(book: Notebook) -
     assert found.mark(KEY).conflicts == set()
 
 
+def said(book: Notebook, found: Memory, seq: int, text: str, base: int) -> None:
+    settle_text(book.again(), "why", KEY, found, {"text": text, "seq": seq, "base": base})
+
+
+def base_of(book: Notebook, found: Memory) -> int:
+    """What a page that is drawn now tells the field of the saving that it shows."""
+    present = book.again().all().get("why")
+    return int(present.saved_at.timestamp() * 1_000_000) if present else 0
+
+
+def test_what_is_typed_while_an_action_takes_the_field_empty_is_saved_and_is_no_other_windows(book: Notebook) -> None:
+    found = memory()
+    book.again().save("why", "from yesterday")
+    book.again().save("line", "5 mg")
+    read = base_of(book, found)
+    book.again().drop("why", "line")
+    said(book, found, 1, "from yesterday, and more", read)
+    send(book, found, 1, line={"value": "5 mg daily", "was": "5 mg", "old": False})
+    assert kept(book) == {"why": "from yesterday, and more", "line": "5 mg daily"}
+    assert not found.mark(f"{KEY} why").conflict
+    assert found.mark(KEY).conflicts == set()
+
+
+def test_words_that_were_written_after_the_field_was_taken_empty_are_not_overwritten_by_another_window(
+    book: Notebook,
+) -> None:
+    here, there = memory(), memory()
+    said(book, here, 1, "one", 0)
+    read = base_of(book, here)  # both windows show this first saving
+    book.again().drop("why")
+    said(book, here, 2, "two", 0)  # again the first saving since there is a row
+    said(book, there, 1, "one, typed on", read)
+    assert kept(book) == {"why": "two"}
+    assert there.mark(f"{KEY} why").conflict
+
+
 def test_what_a_sheet_does_not_offer_is_not_kept(book: Notebook) -> None:
     found = memory()
     send(book, found, 1, verdict="maybe", many="a\nc", composer="x", line="x" * 5_000)
@@ -157,5 +193,6 @@ def test_an_action_waits_for_a_text_that_is_not_kept_as_it_stands(book: Notebook
     assert text(4, text="mine")
     # Taking the other's words settles it, as keeping one's own does.
     assert not text(5, text="from another window")
+    book.again().save("line", "from another window")
     send(book, found, 1, line={"value": "5", "was": "something else", "old": False})
     assert found.unsettled(book, "line")
