@@ -10,15 +10,16 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, TimeoutError, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -32,6 +33,9 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+#: How long anything on a page is waited for, in ms. What a page is slow at under load is no fault of it: speed is
+#: measured by benchmarks.review_pages, on a quiet machine.
+PATIENCE = 90_000
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +81,7 @@ def reviews() -> ModuleType:
 def playwright() -> Iterator[Playwright]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as started:
         yield started
 
@@ -86,6 +91,15 @@ def chromium(playwright: Playwright) -> Iterator[Browser]:
     browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
     yield browser
     browser.close()
+
+
+#: What runs out of the page sideways, and by how much; null if nothing does.
+BEYOND = """() => {
+  const main = document.querySelector('[data-testid=stMain]');
+  const by = Math.max(main.scrollWidth - main.clientWidth, document.documentElement.scrollWidth - innerWidth);
+  const out = [...main.querySelectorAll('*')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1);
+  return by <= 1 ? null : [by, ...out.slice(0, 8).map((one) => `${one.tagName} ${one.className}`.slice(0, 90))];
+}"""
 
 
 @dataclass
@@ -109,7 +123,8 @@ class Seen:
     def open(self, path: str = "/") -> None:
         """Go there and wait for the page's heading, and for the script to have finished."""
         self.page.goto(self.url + path)
-        self.page.wait_for_selector("h1", timeout=60_000)
+        # Looked for frame by frame: wait_for_selector looks every half second.
+        self.page.wait_for_function("() => document.querySelector('h1')?.getClientRects().length > 0")
         self.settle()
 
     def settle(self) -> None:
@@ -117,18 +132,57 @@ class Seen:
         self.page.wait_for_function(
             "() => document.querySelectorAll('[data-stale=true], .wb-sheet[data-waiting]').length === 0"
             " && !document.querySelector('[data-testid=stStatusWidget]')"
-            " && document.querySelector('[data-testid=stApp]')?.dataset.testScriptState !== 'running'",
-            timeout=60_000,
+            " && document.querySelector('[data-testid=stApp]')?.dataset.testScriptState !== 'running'"
         )
+
+    def faults(self, *, beside: Sequence[str] = ()) -> list[tuple[str, str, str]]:
+        """What axe holds serious or critical: rule, place, source. `beside`: words of elements that are not ours."""
+        found = Axe().run(self.page).response
+        # Contrast was really measured: 4.5:1 is axe's rule for text, of luminance, so that it holds in grayscale too.
+        assert any(one["id"] == "color-contrast" for one in found["passes"])
+        return [
+            (one["id"], str(node["target"]), node["html"][:160])
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+            if not any(words in node["html"] for words in beside)
+        ]
+
+    def fits(self, width: int) -> None:
+        """In a window so wide nothing has to be scrolled sideways. A table follows its window in a moment."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.settle()
+        with suppress(TimeoutError):
+            self.page.wait_for_function(f"() => ({BEYOND})() === null")
+        assert self.page.evaluate(BEYOND) is None, f"at {width}"
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _some_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+#: Ports of servers that have ended. The next one takes the first of them, so that the browser knows Streamlit's files.
+_ports: list[int] = []
 
 
 @contextmanager
 def running(script: Path, environment: dict[str, str], port: int = 0) -> Iterator[str]:
     """The app as a user starts it, on a free port unless one is given; its address."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", port))
-        port = probe.getsockname()[1]
+    port = port or next(filter(_is_free, _ports), 0) or _some_port()
+    if port in _ports:
+        _ports.remove(port)
     process = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)],
         cwd=ROOT,
@@ -154,6 +208,7 @@ def running(script: Path, environment: dict[str, str], port: int = 0) -> Iterato
     finally:
         process.terminate()
         process.wait(timeout=30)
+        _ports.append(port)
 
 
 @pytest.fixture(scope="session")
@@ -170,15 +225,32 @@ def address(tmp_path_factory: pytest.TempPathFactory, playwright: Playwright) ->
         yield url
 
 
+@pytest.fixture(scope="session")
+def windows(chromium: Browser) -> Iterator[list[BrowserContext]]:
+    """Browser windows that no test has at the moment, each with one empty tab. They keep the cache of what Streamlit is
+    made of: a page in a new window takes a second more."""
+    free: list[BrowserContext] = []
+    yield free
+    for window in free:
+        window.close()
+
+
 @pytest.fixture
-def look(chromium: Browser) -> Iterator[Callable[[str], Seen]]:
-    """Opens a fresh browser window on an address, and watches it."""
-    contexts = []
+def look(chromium: Browser, windows: list[BrowserContext]) -> Iterator[Callable[[str], Seen]]:
+    """Opens a browser window of a person's own on an address, and watches it: no cookie, no tab and with it no session
+    storage is in it from before."""
+    mine = []
 
     def opened(url: str, width: int = 1280) -> Seen:
-        context = chromium.new_context(viewport={"width": width, "height": 900})
-        contexts.append(context)
-        page = context.new_page()
+        if windows:
+            window = windows.pop()
+        else:
+            window = chromium.new_context()
+            window.new_page()
+        mine.append(window)
+        page = window.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.set_default_timeout(PATIENCE)
         seen = Seen(page, url)
         page.on("request", lambda request: seen.requests.append(request.url))
         page.on("pageerror", lambda error: seen.errors.append(str(error)))
@@ -186,5 +258,8 @@ def look(chromium: Browser) -> Iterator[Callable[[str], Seen]]:
         return seen
 
     yield opened
-    for context in contexts:
-        context.close()
+    for window in mine:
+        for page in window.pages[1:]:
+            page.close()
+        window.clear_cookies()
+    windows += mine

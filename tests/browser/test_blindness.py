@@ -182,10 +182,10 @@ def test_the_one_who_wrote_it_reads_it(app: str, look: Callable[..., Any], load:
 def test_results_leave_the_hidden_tasks_out_and_say_so(app: str, look: Callable[..., Any]) -> None:
     seen = look(app)
     seen.open("/results?batch=b-1&as=demo-reviewer-1")
-    expect(seen.page.get_by_role("heading", name="Results: b-1, 1 task × 2 agents")).to_be_visible(timeout=60_000)
+    expect(seen.page.get_by_role("heading", name="Results: b-1, 1 task × 2 agents")).to_be_visible()
     expect(seen.page.get_by_text("2 tasks are hidden until you have submitted your review")).to_be_visible()
     seen.open("/results?batch=b-1&as=demo-lead")
-    expect(seen.page.get_by_role("heading", name="Results: b-1, 3 tasks × 4 agents")).to_be_visible(timeout=60_000)
+    expect(seen.page.get_by_role("heading", name="Results: b-1, 3 tasks × 4 agents")).to_be_visible()
     assert seen.page.get_by_text("hidden until").count() == 0
 
 

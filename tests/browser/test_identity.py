@@ -146,24 +146,24 @@ def test_a_person_is_found_by_address_and_reads_what_is_closed_to_others(
     seen.open()
     sign_in(seen.page)
     page = seen.page
-    expect(page.get_by_text("Identity verified")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Identity verified")).to_be_visible()
     expect(page.get_by_text("Demo reviewer 1 · Reviewer")).to_be_visible()
     expect(page.get_by_text(TITLE).first).to_be_visible()
     seen.open(f"/review?id={CLOSED}")
-    expect(page.get_by_text(ASKED).first).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(ASKED).first).to_be_visible()
     # Whoever signed in cannot be somebody else by saying so.
     seen.open(f"/signoff?id={CLOSED}&as=demo-lead")
-    expect(page.get_by_role("heading", name=TITLE)).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name=TITLE)).to_be_visible()
     assert page.get_by_role("button", name="Open round").count() == 0
     seen.open("/")
-    expect(page.get_by_text("Demo reviewer 1 · Reviewer")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Demo reviewer 1 · Reviewer")).to_be_visible()
     # A reload, and a second tab of the same browser, are signed in as well.
     page.reload()
-    expect(page.get_by_text("Identity verified")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Identity verified")).to_be_visible()
     page.get_by_role("button", name="Sign out").click(delay=120)
-    expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     page.goto(f"{app}/review?id={CLOSED}")
-    expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     assert sign_on.refused == []
     assert seen.outside == []
 
@@ -177,7 +177,7 @@ def test_the_bar_holds_what_the_role_may_use(
         seen = look(app)
         seen.open()
         sign_in(seen.page)
-        expect(seen.page.get_by_text("Identity verified")).to_be_visible(timeout=60_000)
+        expect(seen.page.get_by_text("Identity verified")).to_be_visible()
         seen.settle()
         entries[id] = [one.inner_text().split("\n")[-1] for one in seen.page.get_by_test_id("stTopNavLink").all()]
     assert entries["demo-reviewer-1"] == ["Home", "Tasks", "Run", "Trials", "Results", "Guide"]
@@ -209,13 +209,13 @@ def test_whoever_is_not_admitted_is_told_why_and_sees_nothing(
     wire = load("wire").Wire(seen.page)
     seen.open()
     sign_in(seen.page)
-    expect(seen.page.get_by_text(words)).to_be_visible(timeout=60_000)
+    expect(seen.page.get_by_text(words)).to_be_visible()
     for path in PAGES:
         seen.open(path)
-        expect(seen.page.get_by_text(words)).to_be_visible(timeout=60_000)
+        expect(seen.page.get_by_text(words)).to_be_visible()
     assert wire.found(*MARKERS, "Potassium 5.6", "Demo reviewer", OPEN) == []
     seen.page.get_by_role("button", name="Sign out").click(delay=120)
-    expect(seen.page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=60_000)
+    expect(seen.page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
 def test_a_provider_whose_addresses_are_vouched_for_need_not_say_so(
@@ -232,7 +232,7 @@ def test_a_provider_whose_addresses_are_vouched_for_need_not_say_so(
         seen = look(url)
         seen.open()
         sign_in(seen.page)
-        expect(seen.page.get_by_text("Identity verified")).to_be_visible(timeout=60_000)
+        expect(seen.page.get_by_text("Identity verified")).to_be_visible()
 
 
 @pytest.mark.parametrize("who", ["", "demo-reviewer-1", "demo-lead", "demo-steward"])
@@ -247,9 +247,7 @@ def test_local_mode_says_nothing_of_a_task_that_is_not_open(
     seen = look(local)
     wire = load("wire").Wire(seen.page)
     for path in PAGES:
-        seen.page.goto(f"{local}{path}{'&' if '?' in path else '?'}as={who}")
-        seen.page.wait_for_selector("h1", timeout=60_000)
-        seen.settle()
+        seen.open(f"{path}{'&' if '?' in path else '?'}as={who}")
         assert wire.found(*MARKERS) == [], path
         if path == "/results?batch=b-1":
             expect(seen.page.get_by_text("1 task × 1 agent")).to_be_visible()

@@ -23,7 +23,6 @@ from tasks.workspace import Workspace
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT = 90_000
 HOSTILE = "<img src=x onerror=alert(1)><style>button{display:none}</style>"
 
 
@@ -70,8 +69,6 @@ def page(
 ) -> Iterator[tuple[Any, Page]]:
     with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(story.workspace.path)}) as url:
         seen = look(url)
-        seen.page.set_default_timeout(WAIT)
-        expect.set_options(timeout=WAIT)
         seen.open(f"/proposals?id={TASK}&as={AUTHOR}")
         yield seen, seen.page
 
@@ -180,9 +177,9 @@ def test_asking_is_not_lost_to_the_next_click_and_the_key_is_kept_nowhere(
             # The next message comes while the first is being answered.
             seen.page.get_by_role("button", name="Ask the model").click(delay=30)
             seen.page.get_by_role("link", name="Trials").click()
-            expect(seen.page.get_by_text("Nothing has been run")).to_be_visible(timeout=WAIT)
+            expect(seen.page.get_by_text("Nothing has been run")).to_be_visible()
             seen.open(f"/proposals?id={TASK}&as={AUTHOR}")
-            expect(seen.page.get_by_text("The draft", exact=True)).to_be_visible(timeout=WAIT)
+            expect(seen.page.get_by_text("The draft", exact=True)).to_be_visible()
     (job,) = jobs.jobs(workspace)
     (draft,) = drafts(workspace, TASK)
     assert draft.id == job.id

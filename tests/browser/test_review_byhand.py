@@ -24,7 +24,6 @@ pytestmark = [
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "nephrology-finerenone-011"
-WAIT = 60_000
 DUE = "with the date on which it is due."
 
 
@@ -60,7 +59,7 @@ def added(seen: Any, why: str, words: str) -> None:
     fill(page, "Why", why)
     seen.settle()
     page.get_by_role("button", name="Add to the proposal").click(delay=60)
-    expect(page.get_by_text(words).first).to_be_visible(timeout=WAIT)
+    expect(page.get_by_text(words).first).to_be_visible()
 
 
 def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
@@ -68,7 +67,6 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
 ) -> None:
     before = files_of(workspace, reviews)
     seen = look(app)
-    seen.page.set_default_timeout(WAIT)
     seen.open(f"/propose?id={TASK}&as={reviews.LEAD}")
     page: Page = seen.page
 
@@ -143,10 +141,9 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
     # Both reviewers decide in their own browsers, then it is applied.
     for who in (reviews.ONE, reviews.TWO):
         mine = look(app)
-        mine.page.set_default_timeout(WAIT)
         mine.open(f"/decide?id={TASK}&as={who}")
         for number in (1, 2, 3):
-            expect(mine.page.get_by_text(f"Change {number} of 3")).to_be_visible(timeout=WAIT)
+            expect(mine.page.get_by_text(f"Change {number} of 3")).to_be_visible()
             # The list's row of this change and the decision buttons, which are drawn last, carry the same id.
             mine.page.wait_for_function(
                 """() => {
@@ -158,10 +155,10 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
             mine.settle()
             mine.page.keyboard.press("a")
         mine.page.get_by_role("button", name="Submit 3 decisions").click(delay=60)
-        expect(mine.page.get_by_text("Approved, submitted").first).to_be_visible(timeout=WAIT)
+        expect(mine.page.get_by_text("Approved, submitted").first).to_be_visible()
     seen.open(f"/signoff?id={TASK}&as={reviews.LEAD}")
     page.get_by_role("button", name="Apply 3 accepted changes").click(delay=60)
-    expect(page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+    expect(page.get_by_text("Version 2 is applied")).to_be_visible()
 
     # The bytes are those that were typed.
     after = files_of(workspace, reviews)

@@ -104,11 +104,11 @@ def test_a_veto_on_a_change_blocks_sign_off_until_its_owner_lifts_it(
     expect(seen.page.get_by_role("button", name="Sign", exact=True)).to_be_disabled()
     owner = look(app)
     owner.open(at(reviews.ONE))
-    expect(owner.page.get_by_role("button", name="Approve")).to_be_disabled(timeout=30_000)
+    expect(owner.page.get_by_role("button", name="Approve")).to_be_disabled()
     owner.page.get_by_role("button", name="Lift my veto").click()
     owner.page.get_by_role("textbox", name="Why the danger is gone").fill("The wording is right after all.")
     owner.page.get_by_role("button", name="Lift the veto").click(delay=60)
-    expect(owner.page.get_by_role("button", name="Approve")).to_be_enabled(timeout=30_000)
+    expect(owner.page.get_by_role("button", name="Approve")).to_be_enabled()
     assert reviews.desk(workspace, reviews.ONE).state(TASK).vetoes == ()
 
 
@@ -124,13 +124,13 @@ def test_an_approval_is_outdated_after_a_new_proposal_of_the_same_place_is_appli
     seen = look(app)
     seen.open(at(reviews.ONE))
     page = seen.page
-    expect(page.get_by_role("button", name="Approve")).to_be_enabled(timeout=30_000)
+    expect(page.get_by_role("button", name="Approve")).to_be_enabled()
     box = page.get_by_role("textbox", name="Comment")
     box.fill("Today is right.")
     box.blur()
     page.get_by_role("button", name="Approve with comment").click(delay=60)
     submit = page.get_by_role("button", name="Submit 1 decision")
-    expect(submit).to_be_enabled(timeout=30_000)
+    expect(submit).to_be_enabled()
     # Meanwhile another proposal of the same words is put up, approved by both, and applied.
     (second,) = reviews.proposed(
         workspace, TASK, ({"edit": text("advise.", "advise by noon."), "rationale": "B."},)
@@ -142,17 +142,17 @@ def test_an_approval_is_outdated_after_a_new_proposal_of_the_same_place_is_appli
     assert (state.changes[first.change].status, state.changes[second.change].status) == ("outdated", "applied")
     # What was seen is not what would be changed: the click is refused, and says what came between.
     submit.click(delay=60)
-    expect(page.get_by_text("what you saw is no longer what would be changed")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("what you saw is no longer what would be changed")).to_be_visible()
     expect(page.get_by_text("changed instruction.md")).to_be_visible()
     expect(page.get_by_text("Outdated: approved, not submitted")).to_be_visible()
     expect(page.get_by_text("Your comment was: “Today is right.”")).to_be_visible()
     assert reviews.ONE not in one.state(TASK).changes[first.change].decisions
     # What the second reviewer had submitted counts for nothing either, and the table of proposals says so.
     seen.open(f"/propose?id={TASK}&as={reviews.TWO}")
-    expect(page.get_by_role("cell", name="Outdated")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("cell", name="Outdated")).to_be_visible()
     seen.open(at(reviews.ONE))
     page.get_by_role("button", name="Take note").click(delay=60)
-    expect(page.get_by_text("Outdated: approved, not submitted")).to_have_count(0, timeout=30_000)
+    expect(page.get_by_text("Outdated: approved, not submitted")).to_have_count(0)
 
 
 def approval(ref: Any) -> dict[str, Any]:
@@ -205,16 +205,16 @@ def test_a_veto_on_the_task_stands_across_a_round_until_its_owner_lifts_it(
         owner.open(f"/signoff?id={task}&as={reviews.ONE}")
         lift = owner.page.get_by_role("button", name="Lift my veto")
         lift.click(delay=60)
-        expect(owner.page.get_by_text("It needs a reason.")).to_be_visible(timeout=30_000)
+        expect(owner.page.get_by_text("It needs a reason.")).to_be_visible()
         box = owner.page.get_by_role("textbox", name="Why the danger is gone")
         box.fill("It says when to stop.")
         box.blur()
         lift.click(delay=60)
-        expect(lift).to_have_count(0, timeout=30_000)
+        expect(lift).to_have_count(0)
         other.open(f"/signoff?id={task}&as={reviews.TWO}")
         for seen in (owner, other):
             seen.page.get_by_role("button", name="Sign", exact=True).click(delay=60)
-            expect(seen.page.get_by_text("You have signed")).to_be_visible(timeout=30_000)
+            expect(seen.page.get_by_text("You have signed")).to_be_visible()
     state = one.state(task)
     assert state.stage == "release"
     assert set(state.signatures) == {reviews.ONE, reviews.TWO}
@@ -276,10 +276,10 @@ def test_hostile_text_hides_no_button_and_sends_no_request(
             if path.startswith("/decide"):
                 veto = seen.page.get_by_role("button", name="Veto, unsafe")
                 expect(veto).to_be_visible()
-                veto.click(delay=60, timeout=10_000)
-                expect(seen.page.get_by_text("A veto names the harm")).to_be_visible(timeout=30_000)
+                veto.click(delay=60)
+                expect(seen.page.get_by_text("A veto names the harm")).to_be_visible()
                 seen.page.get_by_text("Why this is proposed").click()
-                expect(seen.page.get_by_text("<script>window.pwned=1").first).to_be_visible(timeout=30_000)
+                expect(seen.page.get_by_text("<script>window.pwned=1").first).to_be_visible()
                 assert seen.page.evaluate("window.pwned") is None
 
 
@@ -300,5 +300,5 @@ def test_an_error_page_shows_an_id_and_no_patient_text(
     with serve(broken, {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
         seen = look(url)
         seen.page.goto(f"{url}/review?id={TASK}&as={reviews.ONE}")
-        expect(seen.page.get_by_text("This page stopped. Error")).to_be_visible(timeout=60_000)
+        expect(seen.page.get_by_text("This page stopped. Error")).to_be_visible()
         assert "Somebody" not in seen.page.content()

@@ -29,7 +29,6 @@ pytestmark = [
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "nephrology-finerenone-011"
-WAIT = 120_000
 
 
 def declared(place: int, key: str) -> Any:
@@ -85,7 +84,7 @@ def go(page: Page, words: str) -> None:
     if "st-key-rail-on-" not in (row.get_attribute("class") or ""):
         # The button lies over the whole row.
         row.get_by_role("button").click(delay=60)
-    expect(page.locator("[class*='st-key-rail-on-']").filter(has_text=words)).to_be_visible(timeout=WAIT)
+    expect(page.locator("[class*='st-key-rail-on-']").filter(has_text=words)).to_be_visible()
     # The list's row of this change and the decision buttons, which are drawn last, carry the same id.
     page.wait_for_function(
         """() => {
@@ -99,7 +98,7 @@ def go(page: Page, words: str) -> None:
 
 def counters(page: Page) -> list[str]:
     """ "1 fail → pass", … once they stand."""
-    expect(page.get_by_text("old and new graders really ran")).to_be_visible(timeout=WAIT)
+    expect(page.get_by_text("old and new graders really ran")).to_be_visible()
     said = page.locator(".counters .card").all_inner_texts()
     return [re.sub(r"arrow_\w+|drag_handle|swap_vert|\s+", " ", one).replace("  ", " ").strip() for one in said]
 
@@ -151,12 +150,12 @@ def test_without_a_trial_it_is_said_plainly_and_deciding_does_not_wait(
     seen = look(app)
     page: Page = seen.page
     seen.open(f"/decide?id={TASK}&as=demo-reviewer-1")
-    expect(page.get_by_text("you can decide meanwhile")).to_be_visible(timeout=WAIT)
+    expect(page.get_by_text("you can decide meanwhile")).to_be_visible()
     began = time.monotonic()
     page.get_by_role("button", name="Approve").click(delay=60)
-    expect(page.get_by_text("Change 2 of 3")).to_be_visible(timeout=WAIT)
+    expect(page.get_by_text("Change 2 of 3")).to_be_visible()
     assert time.monotonic() - began < 10, "it took as long as the graders"
     go(page, "Checkpoint 6")
-    expect(page.get_by_text("No trial of this task is stored yet.")).to_be_visible(timeout=WAIT)
+    expect(page.get_by_text("No trial of this task is stored yet.")).to_be_visible()
     # Example orders are judged all the same.
     expect(page.get_by_text("Example orders that would be judged otherwise")).to_be_visible()

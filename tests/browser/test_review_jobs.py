@@ -26,7 +26,6 @@ pytestmark = [
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "nephrology-finerenone-011"
-WAIT = 90_000
 
 
 def accepted(reviews: ModuleType, folder: Path, edit: dict[str, Any]) -> Workspace:
@@ -60,7 +59,7 @@ def at(who: str) -> str:
 def twice(page: Page, name: str) -> None:
     """Two clicks on the same place, 450 ms apart."""
     button = page.get_by_role("button", name=name)
-    expect(button).to_be_enabled(timeout=WAIT)
+    expect(button).to_be_enabled()
     box = button.bounding_box()
     assert box
     for _ in range(2):
@@ -83,20 +82,20 @@ def test_two_clicks_apply_once_and_everybody_sees_how_far_it_is_and_how_it_ended
     lead.open(at(reviews.LEAD))
     twice(lead.page, "Apply 1 accepted change")
     told = lead.page.get_by_text("Applying the accepted changes: check")
-    expect(told).to_be_visible(timeout=WAIT)
+    expect(told).to_be_visible()
     expect(lead.page.get_by_role("button", name="Apply 1 accepted change")).to_have_count(0)
     lead.page.reload()
-    expect(lead.page.get_by_text(re.compile(r"check, \d+ of \d+ …"))).to_be_visible(timeout=WAIT)
+    expect(lead.page.get_by_text(re.compile(r"check, \d+ of \d+ …"))).to_be_visible()
     # Another person's page, and one that may not stop it.
     other.open(at(reviews.TWO))
-    expect(other.page.get_by_text("Applying the accepted changes: check")).to_be_visible(timeout=WAIT)
+    expect(other.page.get_by_text("Applying the accepted changes: check")).to_be_visible()
     assert other.page.get_by_role("button", name="Stop").count() == 0
     for seen in (lead, other):
-        expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+        expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible()
     assert len(jobs.jobs(workspace)) == 1
     assert applied(workspace, reviews) == [jobs.jobs(workspace)[0].id]
     lead.page.reload()
-    expect(lead.page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+    expect(lead.page.get_by_text("Version 2 is applied")).to_be_visible()
     assert [error for error in lead.errors if "404" not in error] == []
 
 
@@ -108,7 +107,7 @@ def test_it_goes_on_while_the_page_is_closed_and_the_server_starts_again(
         seen = look(url)
         seen.open(at(reviews.LEAD))
         seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
-        expect(seen.page.get_by_text("Applying the accepted changes: check")).to_be_visible(timeout=WAIT)
+        expect(seen.page.get_by_text("Applying the accepted changes: check")).to_be_visible()
         port = urllib.parse.urlsplit(url).port
         seen.page.close()
     (job,) = jobs.jobs(workspace)
@@ -116,7 +115,7 @@ def test_it_goes_on_while_the_page_is_closed_and_the_server_starts_again(
     with serve(ROOT / "app.py", environment, port) as url:
         seen = look(url)
         seen.open(at(reviews.LEAD))
-        expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+        expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible()
     assert applied(workspace, reviews) == [job.id]
 
 
@@ -128,14 +127,14 @@ def test_a_stop_leaves_nothing_applied_and_it_can_be_pressed_anew(
     seen = look(app)
     seen.open(at(reviews.LEAD))
     seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
-    seen.page.get_by_role("button", name="Stop").click(delay=60, timeout=WAIT)
-    expect(seen.page.get_by_text("It was stopped.")).to_be_visible(timeout=WAIT)
+    seen.page.get_by_role("button", name="Stop").click(delay=60)
+    expect(seen.page.get_by_text("It was stopped.")).to_be_visible()
     assert (store.head(), applied(workspace, reviews)) == (head, [])
     seen.page.get_by_role("button", name="Run the gate").click(delay=60)
-    expect(seen.page.get_by_text("The gate passes").first).to_be_visible(timeout=WAIT)
+    expect(seen.page.get_by_text("The gate passes").first).to_be_visible()
     expect(seen.page.get_by_text("It was stopped.")).to_have_count(0)
     seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
-    expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible(timeout=WAIT)
+    expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible()
     assert len(applied(workspace, reviews)) == 1
 
 
@@ -150,7 +149,7 @@ def test_what_it_fails_on_is_said_in_our_words(
         seen = look(url)
         seen.open(at(reviews.LEAD))
         seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
-        expect(seen.page.get_by_text("Nothing was applied.", exact=True)).to_be_visible(timeout=WAIT)
+        expect(seen.page.get_by_text("Nothing was applied.", exact=True)).to_be_visible()
         said = seen.page.get_by_text("the gate fails on the result")
         expect(said).to_contain_text("Due to: “Checkpoint 6: Finerenone started at 10 mg once daily”")
         assert applied(workspace, reviews) == []

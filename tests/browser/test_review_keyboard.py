@@ -17,7 +17,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "nephrology-small"
-WAIT = 60_000
 #: What has the keyboard, as a person with a screen reader hears it.
 HERE = """() => {
   const it = document.activeElement;
@@ -47,7 +46,6 @@ def page(
     reviews.proposed(workspace, TASK, edits(reviews, workspace))
     with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
         seen = look(url)
-        seen.page.set_default_timeout(WAIT)
         seen.open(f"/decide?id={TASK}&as={reviews.ONE}")
         on(seen.page, 1)
         yield seen.page, workspace
@@ -74,7 +72,7 @@ def edits(reviews: ModuleType, workspace: Workspace) -> tuple[dict[str, Any], ..
 
 def on(page: Page, number: int) -> None:
     """The change is on the screen with its own buttons, and the page is at rest."""
-    expect(page.get_by_text(f"Change {number} of 10", exact=True)).to_be_visible(timeout=WAIT)
+    expect(page.get_by_text(f"Change {number} of 10", exact=True)).to_be_visible()
     # The list's row of this change and the decision buttons carry the same id.
     page.wait_for_function(
         """() => {

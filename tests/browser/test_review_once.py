@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK, WHOLE = "nephrology-small", "nephrology-finerenone-011"
-WAIT = 60_000
 HARM = {"kind": "commission", "severity": "severe", "likelihood": "possible"}
 EDIT = {"kind": "text", "path": "instruction.md", "find": "advise.", "replace": "advise today."}
 
@@ -229,20 +228,19 @@ def test_two_clicks_are_one_submission(
     before = len(room.events)
     with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(room.workspace.path)}) as url:
         seen = look(url)
-        seen.page.set_default_timeout(WAIT)
         seen.open(f"/{path}?id={room.task}&as={who}")
         button = ready(seen.page)
-        expect(button).to_be_enabled(timeout=WAIT)
+        expect(button).to_be_enabled()
         button.scroll_into_view_if_needed()
         box = button.bounding_box()
         assert box
         for _ in range(2):
             seen.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
             seen.page.wait_for_timeout(450)
-        expect(button).to_have_count(0, timeout=WAIT)
+        expect(button).to_have_count(0)
         if kind in ("no event", "gate_ran"):
             word = "Nothing was applied." if kind == "no event" else "The gate fails"
-            expect(seen.page.get_by_text(word).first).to_be_visible(timeout=WAIT)
+            expect(seen.page.get_by_text(word).first).to_be_visible()
         seen.settle()
     new = room.events[before:]
     assert [one.type for one in new] == ([] if kind == "no event" else [kind.split(" ")[0]])

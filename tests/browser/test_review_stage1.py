@@ -58,7 +58,7 @@ def field(page: Page, label: str) -> Any:
 def saved(page: Page, label: str) -> None:
     """Wait until the field says that it is saved."""
     box = page.locator(".wb-field").filter(has=page.get_by_text(label, exact=True))
-    expect(box.locator(".wb-state")).to_contain_text("Saved", timeout=30_000)
+    expect(box.locator(".wb-state")).to_contain_text("Saved")
 
 
 def fill_plan(page: Page, reviews: ModuleType, **other: str) -> None:
@@ -67,7 +67,7 @@ def fill_plan(page: Page, reviews: ModuleType, **other: str) -> None:
         field(page, label).blur()
         saved(page, label)
     page.get_by_role("radio", name="Fairly sure").click()
-    expect(page.get_by_role("button", name="Lock plan")).to_be_enabled(timeout=30_000)
+    expect(page.get_by_role("button", name="Lock plan")).to_be_enabled()
 
 
 def twice(page: Page, name: str) -> None:
@@ -88,7 +88,7 @@ def checklist_of(seen: Any, workspace: Workspace, reviews: ModuleType, who: str)
     """The checklist, with the plan locked at the desk."""
     reviews.desk(workspace, who).lock_plan(TASK, reviews.PLAN)
     seen.open(at(who))
-    expect(seen.page.get_by_role("button", name="Next open item")).to_be_visible(timeout=30_000)
+    expect(seen.page.get_by_role("button", name="Next open item")).to_be_visible()
 
 
 def test_text_survives_a_reload_right_after_the_last_key_and_another_page(
@@ -100,16 +100,16 @@ def test_text_survives_a_reload_right_after_the_last_key_and_another_page(
     answer = field(seen.page, reviews.LABELS["answer"])
     answer.press_sequentially("typed and reloaded a b d x", delay=15)
     seen.page.reload()
-    expect(field(seen.page, reviews.LABELS["answer"])).to_have_value("typed and reloaded a b d x", timeout=30_000)
+    expect(field(seen.page, reviews.LABELS["answer"])).to_have_value("typed and reloaded a b d x")
     saved(seen.page, reviews.LABELS["answer"])
 
     now = field(seen.page, reviews.LABELS["do_now"])
     now.press_sequentially("typed and left", delay=15)
     seen.page.get_by_role("link", name="Trials").click(delay=120)
-    expect(seen.page.get_by_text("Nothing has been run")).to_be_visible(timeout=30_000)
+    expect(seen.page.get_by_text("Nothing has been run")).to_be_visible()
     seen.page.go_back()
     seen.open(at(reviews.ONE))
-    expect(field(seen.page, reviews.LABELS["do_now"])).to_have_value("typed and left", timeout=30_000)
+    expect(field(seen.page, reviews.LABELS["do_now"])).to_have_value("typed and left")
     expect(field(seen.page, reviews.LABELS["answer"])).to_have_value("typed and reloaded a b d x")
 
 
@@ -143,13 +143,13 @@ def test_two_clicks_450_ms_apart_lock_one_plan_with_the_text_typed_right_before(
     now = field(seen.page, reviews.LABELS["do_now"])
     now.fill("x" * 100_001)
     seen.page.get_by_role("button", name="Lock plan").click()
-    expect(seen.page.get_by_text("Something is not saved as it stands.")).to_be_visible(timeout=30_000)
+    expect(seen.page.get_by_text("Something is not saved as it stands.")).to_be_visible()
     assert reviews.desk(workspace, reviews.ONE).db.sealed(TASK, 1) == []
     now.fill(reviews.PLAN["do_now"])
     saved(seen.page, reviews.LABELS["do_now"])
     field(seen.page, reviews.LABELS["follow_up"]).press_sequentially(" AND BY PHONE", delay=10)
     twice(seen.page, "Lock plan")
-    expect(seen.page.get_by_text("Your plan, locked")).to_be_visible(timeout=30_000)
+    expect(seen.page.get_by_text("Your plan, locked")).to_be_visible()
     sealed = reviews.desk(workspace, reviews.ONE).db.sealed(TASK, 1)
     assert [one.kind for one in sealed] == ["plan"]
     assert b"AND BY PHONE" in sealed[0].events
@@ -161,13 +161,13 @@ def test_two_windows_of_one_person_never_overwrite_each_other_unasked(
     first, second = look(app), look(app)
     for seen in (first, second):
         seen.open(at(reviews.ONE))
-        expect(field(seen.page, reviews.LABELS["answer"])).to_be_visible(timeout=30_000)
+        expect(field(seen.page, reviews.LABELS["answer"])).to_be_visible()
     field(first.page, reviews.LABELS["answer"]).fill("from the first window")
     field(first.page, reviews.LABELS["answer"]).blur()
     saved(first.page, reviews.LABELS["answer"])
     field(second.page, reviews.LABELS["answer"]).fill("from the second window")
     field(second.page, reviews.LABELS["answer"]).blur()
-    expect(second.page.get_by_text("Not saved: this was changed in another window.")).to_be_visible(timeout=30_000)
+    expect(second.page.get_by_text("Not saved: this was changed in another window.")).to_be_visible()
     expect(field(second.page, reviews.LABELS["answer"])).to_have_value("from the second window")
     kept = reviews.desk(workspace, reviews.ONE).db
     assert kept.drafts(reviews.ONE, TASK, 1)["plan.answer"].value == "from the first window"
@@ -181,7 +181,7 @@ def test_nothing_of_how_it_is_graded_is_on_the_page_before_the_lock(
 ) -> None:
     seen = look(app)
     seen.open(at(reviews.ONE))
-    expect(seen.page.get_by_text("To lock, still needed")).to_be_visible(timeout=30_000)
+    expect(seen.page.get_by_text("To lock, still needed")).to_be_visible()
     source = seen.page.content()
     assert "Potassium found" not in source
     assert "Potassium checked again" not in source
@@ -236,7 +236,7 @@ def test_five_clicks_a_second_with_typing_between_lose_no_choice_and_no_word(
         seen = look(url)
         seen.open(f"/review?id={BUNDLED}&as={reviews.ONE}")
         page = seen.page
-        expect(page.get_by_role("button", name="Next open item")).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("button", name="Next open item")).to_be_visible()
         who = Clicker(page)
         rng = random.Random(8)
         for one in checklist().dimensions[1:]:
@@ -247,7 +247,7 @@ def test_five_clicks_a_second_with_typing_between_lose_no_choice_and_no_word(
             if found:
                 page.get_by_role("button", name=f"Checkpoint {numbers[id]}", exact=True).click()
                 first = page.get_by_role("radiogroup", name=f"Order 1 of checkpoint {numbers[id]}", exact=True)
-                expect(first).to_be_visible(timeout=30_000)
+                expect(first).to_be_visible()
         jobs: list[Callable[[], None]] = []
         words: dict[str, str] = {}
 
@@ -311,24 +311,22 @@ def test_two_clicks_450_ms_apart_add_one_correction_one_finding_and_submit_once(
     page.get_by_role("button", name="Your plan, locked").click()
     field(page, "Add a correction").press_sequentially("Potassium the same day.", delay=10)
     twice(page, "Add correction")
-    expect(page.get_by_text("Potassium the same day.").first).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Potassium the same day.").first).to_be_visible()
     page.keyboard.press("Escape")
     rate_all(page)
     field(page, "What is wrong, and why").press_sequentially("No time is given.", delay=10)
     page.get_by_role("combobox", name="Dimension").select_option("Patient safety")
     choose(page, "Weight", "Should")
     choose(page, "Confidence", "Sure")
-    expect(page.get_by_role("button", name="Add finding")).to_be_enabled(timeout=30_000)
+    expect(page.get_by_role("button", name="Add finding")).to_be_enabled()
     # Typed right before the click: it belongs to the finding.
     field(page, "What is wrong, and why").press_sequentially(" AND NO PERSON.", delay=10)
     twice(page, "Add finding")
-    expect(page.locator(".st-key-finding").get_by_text("No time is given. AND NO PERSON.")).to_be_visible(
-        timeout=30_000
-    )
+    expect(page.locator(".st-key-finding").get_by_text("No time is given. AND NO PERSON.")).to_be_visible()
     expect(field(page, "What is wrong, and why")).to_have_value("")
-    expect(page.get_by_role("button", name="Submit review")).to_be_enabled(timeout=30_000)
+    expect(page.get_by_role("button", name="Submit review")).to_be_enabled()
     twice(page, "Submit review")
-    expect(page.get_by_text("Your review is in. This is what was stored.")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Your review is in. This is what was stored.")).to_be_visible()
     # The read-back holds it all, and how agents did has its door now.
     for words in ("Potassium the same day.", "No time is given. AND NO PERSON.", "How agents did on this task"):
         expect(page.get_by_text(words).first).to_be_visible()
@@ -351,7 +349,7 @@ def test_what_is_missing_has_a_door_to_each_place_and_a_finding_is_put_at_a_row_
     choose(page, "Verdict: Instruction clarity", "Acceptable")
     page.get_by_role("button", name="Next open item").click()
     opened = page.get_by_role("radiogroup", name="Verdict: Clinical reasoning").get_by_role("radio", name="Acceptable")
-    expect(opened).to_be_focused(timeout=30_000)
+    expect(opened).to_be_focused()
     expect(page.get_by_role("button", name="Clinical reasoning", exact=True)).to_have_attribute("aria-expanded", "true")
     # By keyboard alone from there: arrows choose.
     page.keyboard.press("ArrowRight")
@@ -360,36 +358,36 @@ def test_what_is_missing_has_a_door_to_each_place_and_a_finding_is_put_at_a_row_
     choose(page, "Rating of checkpoint 2", "Wrong")
     page.get_by_role("button", name="What is missing").click()
     page.get_by_role("button", name="Why checkpoint 2 is wrong").click()
-    expect(field(page, "Why checkpoint 2 is wrong or not gradable")).to_be_focused(timeout=30_000)
+    expect(field(page, "Why checkpoint 2 is wrong or not gradable")).to_be_focused()
     page.keyboard.type("It forgets the repeat.")
     page.get_by_role("button", name="What is missing").click()
-    expect(page.get_by_role("button", name="Why checkpoint 2 is wrong")).to_have_count(0, timeout=30_000)
+    expect(page.get_by_role("button", name="Why checkpoint 2 is wrong")).to_have_count(0)
     page.get_by_role("button", name="A finding that says what is wrong in clinical reasoning").click()
-    expect(field(page, "What is wrong, and why")).to_be_focused(timeout=30_000)
+    expect(field(page, "What is wrong, and why")).to_be_focused()
     expect(page.get_by_role("combobox", name="Dimension")).to_have_value("clinical_reasoning")
 
     # The finding is about a row of the page that is pointed at: a checkpoint, an example order, what it rests on.
     anchor = page.locator(".st-key-finding .anchor")
     page.get_by_role("button", name="Checkpoint 1", exact=True).click()
     about = page.locator(".wb-card.wb-checkpoint").first.get_by_role("button", name="Finding about")
-    expect(about).to_have_count(3, timeout=30_000)
+    expect(about).to_have_count(3)
     about.nth(1).click()
-    expect(anchor).to_contain_text("Lab: Potassium", timeout=30_000)
+    expect(anchor).to_contain_text("Lab: Potassium")
     about.first.click()
-    expect(anchor).to_contain_text("Checkpoint 1: ", timeout=30_000)
+    expect(anchor).to_contain_text("Checkpoint 1: ")
     expect(page.get_by_role("button", name="Checkpoint 1", exact=True)).to_have_attribute("aria-expanded", "true")
 
     # Or about a row of the chart, pointed at there; or found by words.
     page.get_by_role("radio", name="Chart", exact=True).click()
     row = page.locator(".rows .pair").filter(has=page.locator("[data-about]")).first
-    row.hover(timeout=30_000)
+    row.hover()
     row.get_by_role("button", name="Finding about").click()
-    expect(anchor).to_contain_text("Problem: Type 2 diabetes", timeout=30_000)
+    expect(anchor).to_contain_text("Problem: Type 2 diabetes")
     page.get_by_role("button", name="Change what it is about").click()
     words = page.get_by_role("textbox", name="An entry of the chart, by words of it")
     words.fill("potassium")
-    page.get_by_role("button", name="Take").first.click(timeout=30_000)
-    expect(anchor).to_contain_text("otassium", timeout=30_000)
+    page.get_by_role("button", name="Take").first.click()
+    expect(anchor).to_contain_text("otassium")
     drafts = reviews.desk(workspace, reviews.ONE).db.drafts(reviews.ONE, TASK, 1)
     assert '"kind":"resource"' in drafts[f"new.{drafts['composer'].value}.anchor"].value
     assert drafts["why.cp2"].value == "It forgets the repeat."
@@ -414,8 +412,8 @@ def test_choices_made_while_the_server_is_away_are_kept_when_it_is_back(
     # Meanwhile another window, of another machine, rated the second checkpoint: that stands.
     db.save_draft(reviews.ONE, TASK, 1, "rating.cp2", "essential")
     with serve(ROOT / "app.py", environment, urlsplit(url).port):
-        expect(seen.page.get_by_text("1 of 5 dimensions judged")).to_be_visible(timeout=60_000)
-        expect(seen.page.get_by_text("2 of 2 rated")).to_be_visible(timeout=60_000)
+        expect(seen.page.get_by_text("1 of 5 dimensions judged")).to_be_visible()
+        expect(seen.page.get_by_text("2 of 2 rated")).to_be_visible()
         kept = db.drafts(reviews.ONE, TASK, 1)
         assert kept["verdict.patient_safety"].value == "needs change"
         assert kept["rating.cp1"].value == "optional"
@@ -450,7 +448,7 @@ def test_a_field_takes_any_text_and_says_what_does_not_fit(
     assert len(answer.input_value()) == 1_000_000
     page.reload()
     # Nothing of it was cut off or lost: it is there again, and says so again.
-    expect(box.locator(".wb-state")).to_contain_text("900,000 characters too many", timeout=30_000)
+    expect(box.locator(".wb-state")).to_contain_text("900,000 characters too many")
     assert len(answer.input_value()) == 1_000_000
     answer.fill("x" * 100_000)
     saved(page, label)
@@ -461,11 +459,11 @@ def rate_all(page: Page) -> None:
     for dimension in checklist().dimensions:
         group = page.get_by_role("radiogroup", name=f"Verdict: {dimension.title}")
         group.get_by_role("radio", name="Acceptable").click()
-        expect(group.get_by_role("radio", name="Acceptable")).to_be_checked(timeout=30_000)
+        expect(group.get_by_role("radio", name="Acceptable")).to_be_checked()
     for number in (1, 2):
         group = page.get_by_role("radiogroup", name=f"Rating of checkpoint {number}")
         group.get_by_role("radio", name="Essential").click()
-        expect(group.get_by_role("radio", name="Essential")).to_be_checked(timeout=30_000)
+        expect(group.get_by_role("radio", name="Essential")).to_be_checked()
     page.get_by_role("radiogroup", name="How sure are you of this review?").get_by_text("Sure", exact=True).click()
 
 
@@ -478,33 +476,33 @@ def test_two_people_in_two_browsers_review_blind_and_then_see_each_other(
     fill_plan(first.page, reviews, answer=SECRET)
     fill_plan(second.page, reviews)
     first.page.get_by_role("button", name="Lock plan").click(delay=60)
-    expect(first.page.get_by_role("heading", name="New finding")).to_be_visible(timeout=30_000)
+    expect(first.page.get_by_role("heading", name="New finding")).to_be_visible()
     # Submitting says what is missing until nothing is.
-    expect(first.page.get_by_text("5 dimensions · 2 checkpoint ratings")).to_be_visible(timeout=30_000)
+    expect(first.page.get_by_text("5 dimensions · 2 checkpoint ratings")).to_be_visible()
     expect(first.page.get_by_role("button", name="Submit review")).to_be_disabled()
     rate_all(first.page)
     group = first.page.get_by_role("radiogroup", name="Verdict: Patient safety")
     group.get_by_role("radio", name="Needs change").click()
-    expect(first.page.get_by_text("Before you can submit: 1 finding")).to_be_visible(timeout=30_000)
+    expect(first.page.get_by_text("Before you can submit: 1 finding")).to_be_visible()
 
     # A finding on words that are selected on the page.
     first.page.get_by_text("What the agent is asked").click()
     words = first.page.locator(".st-key-asked").get_by_text("is up. Please advise")
-    expect(words).to_be_visible(timeout=30_000)
+    expect(words).to_be_visible()
     words.select_text()
     first.page.get_by_role("button", name="Quote the words that I selected").click()
-    expect(first.page.locator(".anchor").first).to_contain_text("Please advise", timeout=30_000)
+    expect(first.page.locator(".anchor").first).to_contain_text("Please advise")
     field(first.page, "What is wrong, and why").fill(SECRET)
     finding = first.page.locator(".st-key-finding")
     finding.get_by_role("combobox", name="Dimension").select_option("Patient safety")
     finding.get_by_role("radio", name="Should").click()
     finding.get_by_role("radiogroup", name="Confidence").get_by_text("Sure", exact=True).click()
-    expect(first.page.get_by_role("button", name="Add finding")).to_be_enabled(timeout=30_000)
+    expect(first.page.get_by_role("button", name="Add finding")).to_be_enabled()
     first.page.get_by_role("button", name="Add finding").click(delay=60)
     expect(finding.get_by_text("Your findings")).to_be_visible()
-    expect(first.page.get_by_role("button", name="Submit review")).to_be_enabled(timeout=30_000)
+    expect(first.page.get_by_role("button", name="Submit review")).to_be_enabled()
     first.page.get_by_role("button", name="Submit review").click(delay=60)
-    expect(first.page.get_by_text("Your review is in. This is what was stored.")).to_be_visible(timeout=30_000)
+    expect(first.page.get_by_text("Your review is in. This is what was stored.")).to_be_visible()
     assert SECRET in first.page.inner_text("body")
 
     # Nothing of the first stands on any page of the second, nor in the repository.
@@ -517,11 +515,11 @@ def test_two_people_in_two_browsers_review_blind_and_then_see_each_other(
 
     second.open(at(reviews.TWO))
     second.page.get_by_role("button", name="Lock plan").click(delay=60)
-    expect(second.page.get_by_role("heading", name="New finding")).to_be_visible(timeout=30_000)
+    expect(second.page.get_by_role("heading", name="New finding")).to_be_visible()
     rate_all(second.page)
-    expect(second.page.get_by_role("button", name="Submit review")).to_be_enabled(timeout=30_000)
+    expect(second.page.get_by_role("button", name="Submit review")).to_be_enabled()
     second.page.get_by_role("button", name="Submit review").click(delay=60)
-    expect(second.page.get_by_text(SECRET).first).to_be_visible(timeout=30_000)
+    expect(second.page.get_by_text(SECRET).first).to_be_visible()
     state = reviews.desk(workspace, reviews.TWO).state(TASK)
     assert state.submitted == (reviews.ONE, reviews.TWO)
     with reviews.desk(workspace, reviews.TWO).store.at() as view:

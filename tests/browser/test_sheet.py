@@ -51,7 +51,7 @@ def test_clicks_far_faster_than_the_page_runs_are_all_kept_and_never_taken_back(
     field.press_sequentially("typed, then pressed", delay=10)
     page.get_by_role("button", name="Press").click()
     seen.settle()
-    expect(page.locator(".wb-field .wb-state")).to_contain_text("Saved", timeout=30_000)
+    expect(page.locator(".wb-field .wb-state")).to_contain_text("Saved")
     assert kept(db) == {
         **{f"kept.{n}": "two" for n in range(20)},
         "words": "typed, then pressed",
@@ -65,7 +65,7 @@ def test_a_press_acts_on_what_was_chosen_right_before_it(app: str, db: StateDb, 
     seen = look(app)
     seen.open("/?slow=1")
     page = seen.page
-    expect(page.get_by_role("button", name="Press")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("button", name="Press")).to_be_visible()
     # In one breath, as no hand does it: the third choice is still waiting for its turn when the button is pressed.
     page.evaluate(
         """() => {
@@ -136,7 +136,7 @@ def test_a_list_stays_open_while_the_page_is_drawn_anew(app: str, look: Callable
     pick = page.get_by_role("combobox", name="Pick")
     pick.focus()
     page.evaluate("() => { window.list = document.querySelector('.wb-select'); }")
-    expect(page.locator(".wb-field .wb-state")).to_contain_text("Saved", timeout=30_000)
+    expect(page.locator(".wb-field .wb-state")).to_contain_text("Saved")
     # The element is the same one and has kept the keyboard: its list was not shut by the run that saved the text.
     assert page.evaluate("() => window.list.isConnected && document.activeElement === window.list")
 
@@ -154,7 +154,7 @@ def test_another_windows_line_is_never_overwritten_unasked_and_what_is_too_long_
     first.settle()
     mine.fill("from the second")
     mine.blur()
-    expect(second.page.get_by_text("Not saved: another window wrote “from the first”.")).to_be_visible(timeout=30_000)
+    expect(second.page.get_by_text("Not saved: another window wrote “from the first”.")).to_be_visible()
     expect(mine).to_have_value("from the second")
     assert kept(db)["line"] == "from the first"
     second.page.get_by_role("button", name="Keep mine").click()
@@ -170,4 +170,4 @@ def test_another_windows_line_is_never_overwritten_unasked_and_what_is_too_long_
     radio(first.page, "Kept 5", "One").click()
     first.settle()
     radio(second.page, "Kept 6", "One").click()
-    expect(radio(second.page, "Kept 5", "One")).to_be_checked(timeout=30_000)
+    expect(radio(second.page, "Kept 5", "One")).to_be_checked()
