@@ -360,7 +360,8 @@ class Sheet {
     made.input.addEventListener("keydown", (event) => event.stopPropagation());
     made.said = node("div", "wb-state wb-bad");
     made.said.setAttribute("role", "status");
-    made.row.append(made.input, made.said);
+    made.unseen = new Unseen(made.input, `wb-${this.identity}-${row.item}`.replace(/[^A-Za-z0-9_-]/g, "-"));
+    made.row.append(made.input, made.said, made.unseen.box);
   }
 
   // What a row says: label, chip, names for a screen reader.
@@ -436,6 +437,7 @@ class Sheet {
         if (document.activeElement !== made.input || !this.entries.has(item)) {
           if (made.input.value !== value) made.input.value = value;
         }
+        made.unseen.look(value);
         this.clash(made, item);
       }
       if (made.fold) {

@@ -44,8 +44,10 @@ class Field {
     this.state.className = "wb-state";
     this.state.setAttribute("role", "status");
     this.head.append(this.label, this.state);
-    host.append(this.head, this.area);
+    this.unseen = new Unseen(this.area, id);
+    host.append(this.head, this.area, this.unseen.box);
     this.area.value = data.text;
+    this.unseen.look(data.text);
     this.area.addEventListener("input", () => this.typed());
     this.area.addEventListener("blur", () => this.flush());
     // Shortcuts of the page are never meant while somebody writes.
@@ -100,6 +102,7 @@ class Field {
   }
 
   typed() {
+    this.unseen.look(this.area.value);
     this.seq = Math.max(Date.now(), this.seq + 1, (this.floor || 0) + 1);
     this.waiting = true;
     this.hold();
@@ -168,7 +171,10 @@ class Field {
       this.unhold();
     } else if (!this.dirty && data.revision !== this.base) {
       this.base = data.revision;
-      if (this.area.value !== data.text) this.area.value = data.text;
+      if (this.area.value !== data.text) {
+        this.area.value = data.text;
+        this.unseen.look(data.text);
+      }
     } else if (data.seq > this.acknowledged) {
       this.acknowledged = data.seq;
       this.base = data.revision;
@@ -201,6 +207,7 @@ class Field {
     });
     button("Take the other", () => {
       this.area.value = data.text;
+      this.unseen.look(data.text);
       this.base = data.revision;
       this.seq += 1;
       this.conflict = false;

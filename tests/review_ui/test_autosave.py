@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from review_ui.autosave import LIMIT, Allowed, Memory, Notebook, settle_sheet, settle_text
+from review_ui.autosave import FOLDER, LIMIT, Allowed, Memory, Notebook, settle_sheet, settle_text
+from review_ui.markup import visible
 from tasks.errors import EnvironmentFault
 from tasks.statedb import Draft, StateDb
 
@@ -166,6 +168,14 @@ def test_a_text_over_the_limit_is_refused_whole_and_never_cut(book: Notebook) ->
     assert found.mark(f"{KEY} why").seq == 0
     settle_text(book, "why", KEY, found, {"text": "x" * LIMIT, "seq": 2, "base": 0})
     assert len(kept(book)["why"]) == LIMIT
+
+
+def test_a_field_tells_of_the_characters_that_the_pages_show_as_marks() -> None:
+    """unseen.js and review_ui.markup name the same characters, one written for each language."""
+    (written,) = re.findall(r"^const UNSEEN = /(\[.*\])/gu;$", (FOLDER / "unseen.js").read_text("utf-8"), re.MULTILINE)
+    told = re.compile(re.sub(r"\\u\{([0-9a-f]+)\}", lambda found: f"\\U{int(found[1], 16):08x}", written))
+    other = [hex(code) for code in range(0x110000) if bool(told.match(chr(code))) != (visible(chr(code)) != chr(code))]
+    assert other == []
 
 
 def test_a_notebook_reads_its_drafts_once_and_knows_what_it_changed_itself(book: Notebook) -> None:
