@@ -121,3 +121,87 @@ def test_characters_that_nobody_sees_are_told_beside_the_field_with_count_and_pl
     field(page, "Title").fill("Potassium\u200e found")
     expect(told.locator("li")).to_have_text("after “Potassium”: marks a reading direction (U+200E)")
     assert [error for error in seen.errors if "404" not in error] == []
+
+
+def test_of_two_windows_the_second_takes_the_words_of_the_first_and_loses_them_no_more(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    first, second = look(app), look(app)
+    for seen in (first, second):
+        seen.open(at(reviews))
+        expect(field(seen.page, "Why")).to_be_visible()
+    field(first.page, "Why").fill("from the first window")
+    field(first.page, "Why").blur()
+    expect(says(first.page, "Why")).to_contain_text("Saved")
+    mine = field(second.page, "Why")
+    mine.fill("from the second window")
+    mine.blur()
+    expect(says(second.page, "Why")).to_contain_text(OTHER)
+    # Nothing is decided for whoever writes: both texts are there, and an action waits.
+    expect(mine).to_have_value("from the second window")
+    assert kept(workspace, reviews)["hand.why.instruction"] == "from the first window"
+
+    # By keyboard, as everything.
+    take = second.page.get_by_role("button", name="Take the other")
+    take.focus()
+    # The page is drawn anew meanwhile; the keyboard stays on the answer.
+    second.page.evaluate("() => { window.asked = document.activeElement; }")
+    field(second.page, INSTRUCTION).evaluate(
+        "element => { element.value += ' '; element.dispatchEvent(new Event('input')); }"
+    )
+    expect(says(second.page, INSTRUCTION)).to_contain_text("Saved")
+    assert second.page.evaluate("() => window.asked.isConnected && document.activeElement === window.asked")
+    second.page.keyboard.press("Enter")
+    expect(mine).to_have_value("from the first window")
+    expect(says(second.page, "Why")).to_contain_text("Saved")
+    expect(second.page.get_by_text(OTHER)).to_have_count(0)
+    assert kept(workspace, reviews)["hand.why.instruction"] == "from the first window"
+
+    # It is this window's text from now on: typed on, kept, and there after a reload; nothing of the refused one is.
+    mine.press("End")
+    mine.press_sequentially(", typed on in the second", delay=10)
+    mine.blur()
+    expect(says(second.page, "Why")).to_contain_text("Saved")
+    whole = "from the first window, typed on in the second"
+    assert kept(workspace, reviews)["hand.why.instruction"] == whole
+    second.page.reload()
+    expect(field(second.page, "Why")).to_have_value(whole)
+    # And now the first is the one that is asked.
+    field(first.page, "Why").press_sequentially("!", delay=10)
+    expect(says(first.page, "Why")).to_contain_text(OTHER)
+    first.page.get_by_role("button", name="Take the other").click()
+    expect(field(first.page, "Why")).to_have_value(whole)
+    expect(says(first.page, "Why")).to_contain_text("Saved")
+
+
+def test_a_line_of_a_form_takes_what_another_window_wrote(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    first, second = look(app), look(app)
+    for seen in (first, second):
+        seen.open(at(reviews))
+        seen.page.get_by_role("radio", name="Checkpoint").click()
+    first.page.get_by_role("combobox", name="Checkpoint").select_option("cp1")
+    for seen in (first, second):
+        if seen is second:
+            seen.page.reload()
+            seen.page.get_by_role("radio", name="Checkpoint").click()
+        expect(field(seen.page, "Title")).to_have_value("Potassium found")
+    field(first.page, "Title").fill("Potassium is found")
+    field(first.page, "Title").blur()
+    first.settle()
+    mine = field(second.page, "Title")
+    mine.fill("Potassium was found")
+    mine.blur()
+    expect(second.page.get_by_text("Not saved: another window wrote “Potassium is found”.")).to_be_visible()
+    second.page.get_by_role("button", name="Take the other").click()
+    second.settle()
+    expect(mine).to_have_value("Potassium is found")
+    expect(second.page.get_by_text("another window wrote")).to_have_count(0)
+    (title,) = [value for item, value in kept(workspace, reviews).items() if item.endswith(".title")]
+    assert title == "Potassium is found"
+    mine.fill("Potassium is found and named")
+    mine.blur()
+    second.settle()
+    (title,) = [value for item, value in kept(workspace, reviews).items() if item.endswith(".title")]
+    assert title == "Potassium is found and named"
