@@ -109,7 +109,7 @@ def _answers(before: Task, after: Task, chart: Records, title: Mapping[str, str]
         )
         unit = f" {unit_words(checkpoint.unit)}" if checkpoint.unit else ""
         said = [f"{one:.1f}{unit}" for one in (old, new)]
-        name = f"Right answer, {title.get(checkpoint.id, checkpoint.id)}"
+        name = f"{title.get(checkpoint.id, checkpoint.id)}, right answer"
         out.append(Line(name, said[0], said[1], answer, crossed, checkpoint.id))
     return out
 

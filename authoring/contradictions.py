@@ -15,7 +15,18 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import cached_property
 from typing import Any
 
-from authoring.quantities import Quantity, converted, dose_amounts, drug_of, in_own_unit, named, numbers, quantity_at
+from authoring.quantities import (
+    Number,
+    Quantity,
+    cased,
+    converted,
+    dose_amounts,
+    drug_of,
+    in_own_unit,
+    named,
+    numbers,
+    quantity_at,
+)
 from graders.describe import concept
 from graders.evidence import patients_of
 from graders.orders.doses import Amount, same
@@ -105,7 +116,7 @@ class _Result:
         """(the number as written, its sentence) where the old value stands."""
         for sentence in _sentences(text, self._sizes):
             plain = normal(sentence)
-            said = [(one, plain[one.start : one.end].strip()) for one in self._about(plain)]
+            said = [(one, _written(plain, one)) for one in self._about(plain)]
             values = [(words, self._is(one.value, one.unit, one.places)) for one, words in said]
             if any(is_new for _, (_, is_new) in values):
                 continue
@@ -113,7 +124,7 @@ class _Result:
                 return stale, " ".join(sentence.split())
         return None
 
-    def _about(self, plain: str) -> Iterator[Any]:
+    def _about(self, plain: str) -> Iterator[Number]:
         """The numbers of a normalised sentence that stand behind this quantity's name and before another's."""
         names = named(plain)
         for one in numbers(plain, self.old):
@@ -153,6 +164,12 @@ def _sentences(text: str, sizes: Sequence[float]) -> Iterator[str]:
             if any(abs(value - size) <= 0.06 * abs(size) for size in sizes):
                 yield sentence
                 break
+
+
+def _written(plain: str, one: Number) -> str:
+    """The number as its text writes it, its unit with its capitals."""
+    found = re.match(r"[\d.,]+", plain[one.start : one.end])
+    return f"{found[0] if found else one.value} {cased(one.unit)}".strip()
 
 
 def _usual(one: Quantity) -> list[str]:

@@ -223,6 +223,11 @@ _NUMBER = re.compile(rf"(?<![\w.,/])(?:{NUMBER})(?![\d/]|[.,]\d)")
 _UNIT = re.compile(r"\s*(?P<unit>%|°?[a-zµ\[{][a-z0-9µ/.*^_\]}-]*(?:/1\.73 ?m[2²])?)")
 
 
+def cased(unit: str) -> str:
+    """A unit of a normalised text as it is printed: mmol/L, mg/dL, µmol/L, mL/min, mEq/L."""
+    return unit_words(re.sub(r"(?<=/)(d?)l$", r"\1L", unit.replace("meq", "mEq").replace("ml/", "mL/")))
+
+
 @dataclass(frozen=True)
 class Number:
     """A number of a normalised text; `unit` as written behind it, "" where no unit stands there."""

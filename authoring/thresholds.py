@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from authoring.quantities import Quantity, in_own_unit, named, numbers
+from authoring.quantities import Quantity, cased, in_own_unit, named, numbers
 from graders.analytes import unit_words
 from graders.orders.text import normal
 from tasks.declarations import Checkpoint, OrderRow
@@ -55,7 +55,7 @@ class Threshold:
     @property
     def words(self) -> str:
         """ "potassium above 5.0"."""
-        return f"{self.name} {self.sign} {self.value} {_unit(self.unit)}".strip()
+        return f"{self.name} {self.sign} {self.value} {cased(self.unit)}".strip()
 
     def met(self, value: Decimal) -> bool:
         """Whether a value in the threshold's unit lies on its side."""
@@ -63,11 +63,6 @@ class Threshold:
             "above": value > self.value, "at or above": value >= self.value,
             "below": value < self.value, "at or below": value <= self.value,
         }[self.sign]  # fmt: skip
-
-
-def _unit(unit: str) -> str:
-    """A unit of a normalised text with its capitals: mmol/L, mg/dL, mL/min, mEq/L."""
-    return re.sub(r"(?<=/)(d?)l$", r"\1L", unit.replace("meq", "mEq").replace("ml/", "mL/"))
 
 
 @dataclass(frozen=True)
@@ -169,7 +164,8 @@ def _range_line(old: Quantity | None, new: Quantity | None, sides: list[str]) ->
     else:
         answer = "cannot be told"
     ranges = [range_words(one) for one, side in ((old, sides[0]), (new, sides[1])) if one is not None and side]
-    return Line(f"Reference range {ranges[-1]}", before, after, answer, crossed)
+    what = "Reference range" if len(set(ranges)) == 1 else f"Reference range, now {ranges[-1]}"
+    return Line(what, before, after, answer, crossed)
 
 
 def range_words(one: Quantity) -> str:

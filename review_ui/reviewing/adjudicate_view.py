@@ -6,7 +6,7 @@ import streamlit as st
 
 from review_ui import frame, theme
 from review_ui.autosave import Notebook, area
-from review_ui.markup import join, tag
+from review_ui.markup import tag
 from review_ui.reviewing import acting, change_card, changes, decide_view, fields
 from review_ui.reviewing.sitting import Sitting
 from tasks.review.permissions import allowed
@@ -29,28 +29,21 @@ def draw(at: Sitting) -> None:
         if at.me not in at.state.reviewers:
             frame.show(frame.notice("Nothing is split.", decide_view.next_words(at)))
         return
-    for one in split:
-        settle_split(at, one)
+    # What may harm comes first, as it does for those who decide.
     for veto in at.state.vetoes:
         lift(at, veto.change, veto.owner, veto.reason)
+    split.sort(key=lambda one: not changes.is_safety(at.state, one))
+    for number, one in enumerate(split, 1):
+        settle_split(at, one, f"{number} of {len(split)}, round {one.round}")
 
 
-def settle_split(at: Sitting, one: ChangeState) -> None:
+def settle_split(at: Sitting, one: ChangeState, place: str) -> None:
     """One split change: what it is, what each said, the decision."""
     id = one.ref.change
     what, _ = change_card.place_of(at, one.ref.unit)
-    frame.show(theme.section(f"Split: {what}", f"round {one.round}"))
-    view = change_card.view_of(at, one)
-    found = changes.findings(at.state, one.ref, at.me)
-    frame.show(change_card.finding_card(at, found))
-    if not isinstance(view, str):
-        decide_view.shown(at, one, view)
-    said = [
-        tag("div", tag("span", f"{at.name(person)}: ", cls="b"), decision.decision,
-            tag("span", f" “{decision.reason}”") if decision.reason else None)
-        for person, decision in one.decisions.items()
-    ]  # fmt: skip
-    frame.show(tag("div", tag("div", "Decided so far", cls="xs mute b"), join(said), cls="card"))
+    frame.show(theme.section(f"Split: {what}", place))
+    _what_it_is(at, one)
+    frame.show(change_card.decided_card(at, list(one.decisions.values())))
     area(at.book, f"adjudicate.{id}", "Reason, read by everybody", rows=2, required=True)
     name = f"adjudicate-{id}#{len(at.at.events)}"
     acting.refusal(at, name)
@@ -61,6 +54,17 @@ def settle_split(at: Sitting, one: ChangeState) -> None:
         ):
             acting.button(at, label, name, _settling(at, id, decision), key=decision, told=False,
                           icon=f":material/{icon}:")  # fmt: skip
+
+
+def _what_it_is(at: Sitting, one: ChangeState) -> None:
+    """The finding, the change and what it means, its reasons folded: as those who decided on it saw it."""
+    frame.show(change_card.finding_card(at, changes.findings(at.state, one.ref, at.me)))
+    view = change_card.view_of(at, one)
+    if isinstance(view, str):
+        frame.show(frame.notice("This change no longer applies to the task as it stands.", view))
+        return
+    decide_view.shown(at, one, view)
+    decide_view.folds(at, one, view)
 
 
 def _settling(at: Sitting, change: str, decision: str) -> acting.Does:
@@ -79,7 +83,9 @@ def lift(at: Sitting, change: str, owner: str, reason: str) -> None:
     what = change_card.place_of(at, at.state.changes[change].ref.unit)[0] if change else "the whole task"
     key = change[:16] or "task"
     frame.show(theme.section(f"Veto on {what}", f"by {at.name(owner)}"))
-    frame.show(tag("div", theme.chip("Veto stands", "veto", "front_hand"), tag("p", f"“{reason}”"), cls="card"))
+    frame.show(tag("div", theme.chip("Veto stands", "veto", "front_hand"), tag("div", f"“{reason}”"), cls="card"))
+    if change:
+        _what_it_is(at, at.state.changes[change])
     item, says = f"over.{key}.{owner}", f"says.{key}.{owner}"
 
     def does(book: Notebook, id: str) -> str:

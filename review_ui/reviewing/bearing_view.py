@@ -163,7 +163,7 @@ class Known:
 
 @kept(256)
 def _known(task_id: str, package: str, change: str, _at: Sitting, _unit: str, _view: ChangeView) -> Known | None:
-    called = titles(_at.task)
+    called = {id: words.partition(":")[0] for id, words in titles(_at.task).items()}
     try:
         before, after = effects.packages(_at.at.task_id, _at.at.files, _view)
         if as_it_stands := all(_at.at.files.get(diff.path) == diff.old for diff in _view.diffs):
@@ -201,8 +201,7 @@ def follows(at: Sitting, change: ChangeState, view: ChangeView) -> Markup | None
         return None
     # A value that no checkpoint names a threshold for is said to be so, not guessed at.
     unnamed = [
-        Line(f"Threshold for {name} in a checkpoint", "", "", "no threshold named", crossed=False)
-        for name in known.bearing.unnamed
+        Line(f"Threshold for {name}", "", "", "no threshold named", crossed=False) for name in known.bearing.unnamed
     ]
     lines = [*known.bearing.lines, *unnamed, *known.facts, *known.bearing.answers]
     if not lines:

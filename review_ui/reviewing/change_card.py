@@ -103,7 +103,7 @@ def change_card(at: Sitting, change: ChangeState, view: ChangeView, below: Marku
     """The change: prose with word marks, or fields in clinical words; `below` stands in the same box."""
     what, kind = place_of(at, change.ref.unit)
     if view.rows or view.raw:
-        title = _titled(change, view.title) or what
+        title = _titled(change, what, view.title)
         n = len(view.rows) + len(view.raw)
         said = f"{n} field{'s' if n != 1 else ''} changed" if kind == "Chart" else "plain words, from the declaration"
         return tag(
@@ -127,17 +127,23 @@ def change_card(at: Sitting, change: ChangeState, view: ChangeView, below: Marku
                     tag("span", f"{removed} line{'s' if removed != 1 else ''} out, {added} in", cls="sm mute"),
                     cls="diff-head",
                 ),
-                join(prose_row(line) for line in lines[:200]),
+                tag("div", join(prose_row(line) for line in lines[:200]), cls=None if _is_prose(diff.path) else "mono"),
                 tag("div", f"{len(lines) - 200} more lines: see below", cls="sm mute") if len(lines) > 200 else None,
             )
         )
     return tag("section", join(parts), cls="diff")
 
 
-def _titled(change: ChangeState, title: str) -> str:
-    """A resource by its kind in plain words: "Result: Creatinine …", not by its FHIR type."""
-    type, colon, said = title.partition(": ")
-    return f"{kind_words(type)}: {said}" if bearing_view.about_chart(change) and colon else title
+def _titled(change: ChangeState, what: str, title: str) -> str:
+    """A resource by its kind in plain words ("Result: Creatinine …"), a checkpoint by its number and title."""
+    if bearing_view.about_chart(change):
+        type, colon, said = title.partition(": ")
+        return f"{kind_words(type)}: {said}" if colon else title or what
+    return what if not title or title in what else f"{what}: {title}"
+
+
+def _is_prose(path: str) -> bool:
+    return path.endswith((".md", ".txt"))
 
 
 def prose_row(line: ProseLine) -> Markup:
@@ -224,11 +230,11 @@ def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Mar
     return theme.chips(*chips)
 
 
-def others_card(at: Sitting, standing: Decided, others: Sequence[Decided]) -> Markup:
-    """What one decided, and, after that, what others did."""
+def decided_card(at: Sitting, decisions: Sequence[Decided]) -> Markup:
+    """What each has decided, with the reason."""
     rows = [
-        tag("div", tag("span", f"{at.name(one.actor)}: ", cls="b"), one.decision.capitalize(),
-            tag("span", f" “{one.reason}”") if one.reason else None)
-        for one in (standing, *others)
+        tag("div", theme.icon(*changes.SIGNS[one.decision]), " ", tag("span", f"{at.name(one.actor)}: ", cls="b"),
+            changes.TOLD[one.decision], f", “{one.reason}”" if one.reason else None)
+        for one in decisions
     ]  # fmt: skip
     return tag("div", tag("div", "Decided so far", cls="xs mute b"), join(rows), cls="card")

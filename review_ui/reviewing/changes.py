@@ -15,6 +15,8 @@ from tasks.review.state import ChangeState, FindingState, ReviewState
 from tasks.structure import chart_type
 
 DECISIONS = {"approve": "Approved", "reject": "Rejected", "discuss": "To discuss", "veto": "Your veto"}
+#: What somebody decided, told to others.
+TOLD = {**DECISIONS, "discuss": "Wants to discuss", "veto": "Veto"}
 #: Sign of a decision in the rail; the word stands beside it.
 SIGNS = {
     "approve": ("check_circle", "ok"),

@@ -14,9 +14,9 @@ from review_ui.reviewing import acting, bearing_view, changes, effect_view, fiel
 from review_ui.reviewing.change_card import (
     change_card,
     consequence_chips,
+    decided_card,
     finding_card,
     last_round,
-    others_card,
     place_of,
     view_of,
 )
@@ -205,7 +205,7 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
     standing = change.decisions.get(at.me)
     if standing is not None:
         others = [one for person, one in change.decisions.items() if person != at.me]
-        frame.show(others_card(at, standing, others))
+        frame.show(decided_card(at, [standing, *others]))
     made = changes.drafted(change.ref, drafts)
     if made is not None and made.decision == "veto":
         veto_fields(at, change, drafts)
@@ -229,7 +229,7 @@ def shown(at: Sitting, change: ChangeState, view: ChangeView) -> None:
 def folds(at: Sitting, change: ChangeState, view: ChangeView) -> None:
     """The reasons and the bytes, side by side while they are folded; folded anew at every change."""
     id = change.ref.change[:16]
-    with st.container(horizontal=True, key="folds"):
+    with st.container(horizontal=True, key=f"folds-{id}"):
         with st.expander("Why this is proposed (read after the change)", icon=":material/psychology:", key=f"why-{id}"):
             frame.show(
                 tag("div", tag("p", f"By {at.name(view.made_by)}", cls="xs mute b"),

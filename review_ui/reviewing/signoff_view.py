@@ -8,14 +8,14 @@ from datetime import date
 import streamlit as st
 
 from authoring.audit import Audit, audit, event_words, timeline_csv
+from authoring.missing import by_place
 from review_ui import frame, theme
 from review_ui.autosave import Notebook, area, held, memory
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import acting, applying_view, fields
-from review_ui.reviewing.changes import place_of
+from review_ui.reviewing import acting, applying_view, change_card, fields
 from review_ui.reviewing.decide_view import next_words
-from review_ui.reviewing.findings_view import finding_chips, titles
+from review_ui.reviewing.findings_view import finding_chips
 from review_ui.reviewing.sitting import Sitting
 from tasks.people import Person
 from tasks.review import events as ev
@@ -24,6 +24,11 @@ from tasks.review.permissions import Action, allowed, covers
 from tasks.review.signoff import Requirement, requirements
 
 STATEMENT = "I have reviewed this task as it stands and hold it to be clinically right and safe to use."
+#: Requirements that a shell words by files and bytes, for those who read neither.
+_TEXTS = {
+    "gate": "The automatic check (the gate) has passed on the task exactly as it stands",
+    "complete": "The task has every part that a release needs",
+}
 ICONS = {
     "imported": "input", "assigned": "person_add", "unassigned": "person_remove", "waived": "gavel",
     "round_opened": "flag", "plan_locked": "lock", "plan_amended": "edit_note", "review_submitted": "rate_review",
@@ -76,11 +81,18 @@ def requirement_list(at: Sitting, needed: tuple[Requirement, ...]) -> None:
             todo = "" if one.met else "Shown when your own plan is locked."
         for id in at.state.assigned:
             todo = todo.replace(id, at.name(id))
+        more: Markup | str = todo
+        if one.key == "complete" and not one.met and at.may_read:
+            more = _missing(_release_faults(at.at.task_id, at.at.package, at))
         rows.append(
             tag(
                 "div",
                 mark,
-                tag("div", tag("div", one.text, cls=None if one.met else "b"), tag("div", todo, cls="sm mute")),
+                tag(
+                    "div",
+                    tag("div", _TEXTS.get(one.key, one.text), cls=None if one.met else "b"),
+                    tag("div", more, cls="sm mute"),
+                ),
                 tag("span", "met" if one.met else "open", cls="sm mute"),
                 cls="need-row",
             )
@@ -88,13 +100,49 @@ def requirement_list(at: Sitting, needed: tuple[Requirement, ...]) -> None:
     frame.show(tag("div", join(rows), cls="rows"))
 
 
+def _missing(sentences: tuple[str, ...]) -> Markup:
+    """The parts of the task that are missing, under where each is added."""
+    return join(
+        join((tag("div", where), tag("ul", *[tag("li", part, cls="sm") for part in parts], cls="list")))
+        for where, parts in by_place(sentences).items()
+    )
+
+
 def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
-    """What this person can do now."""
-    state = at.state
+    """What this person can do now: signing and releasing first once nothing is open, last until then."""
     open_keys = {one.key for one in needed if not one.met}
     frame.show(theme.section("Next"))
-    busy = drawn = applying_view.draw(at, lambda what: may(at, "apply" if what == "apply" else "run_gate"))
-    if not busy and may(at, "open_round") and not state.round_is_open and state.reviewers and not state.live_changes:
+    busy = applying_view.draw(at, lambda what: may(at, "apply" if what == "apply" else "run_gate"))
+    closed = False if open_keys else _close(at, ready=True)
+    worked = _work(at, open_keys, busy=busy)
+    if open_keys:
+        closed = _close(at, ready=False)
+    if not (busy or worked or closed):
+        frame.show(tag("p", next_words(at), cls="sm mute"))
+
+
+def _work(at: Sitting, open_keys: set[str], *, busy: bool) -> bool:
+    """Own veto on the task, accepted changes, the gate, the next round. Whether anything was drawn."""
+    state, drawn = at.state, False
+    for veto in state.vetoes:
+        if not veto.change and veto.owner == at.me and not (at.blind and at.asked):
+            drawn = True
+            lift_task_veto(at, veto.reason)
+    if busy:
+        return drawn
+    accepted = [one for one in state.changes.values() if one.status == "accepted"]
+    if accepted and may(at, "apply"):
+        drawn = True
+        n = len(accepted)
+        ready = "decided" not in open_keys and "split" not in open_keys
+        applying_view.button(
+            at, "apply", f"Apply {n} accepted change{'s' if n != 1 else ''}", icon="commit", primary=True,
+            why="" if ready else "Every change has to be decided first.",
+        )  # fmt: skip
+    if may(at, "run_gate") and state.round and not state.round_is_open:
+        drawn = True
+        applying_view.button(at, "gate", "Run the gate", icon="checklist")
+    if may(at, "open_round") and not state.round_is_open and state.reviewers and not state.live_changes:
         drawn = True
         due = f"due-{at.at.task_id}-{state.round + 1}"
         with st.container(horizontal=True, vertical_alignment="bottom", key="open-round"):
@@ -103,30 +151,17 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
                 at, f"Open round {state.round + 1}", f"round#{state.round + 1}-{len(at.at.events)}", _rounding(at, due),
                 key="round", icon=":material/flag:",
             )  # fmt: skip
-    accepted = [one for one in state.changes.values() if one.status == "accepted"]
-    if accepted and may(at, "apply") and not busy:
-        drawn = True
-        n = len(accepted)
-        ready = "decided" not in open_keys and "split" not in open_keys
-        applying_view.button(
-            at, "apply", f"Apply {n} accepted change{'s' if n != 1 else ''}", icon="commit", primary=True,
-            why="" if ready else "Every change has to be decided first.",
-        )  # fmt: skip
-    if may(at, "run_gate") and state.round and not state.round_is_open and not busy:
-        drawn = True
-        applying_view.button(at, "gate", "Run the gate", icon="checklist")
-    for veto in state.vetoes:
-        if not veto.change and veto.owner == at.me and not (at.blind and at.asked):
-            drawn = True
-            lift_task_veto(at, veto.reason)
-    if at.me in state.reviewers and may(at, "sign"):
-        drawn = True
-        sign(at, ready=not open_keys)
+    return drawn
+
+
+def _close(at: Sitting, *, ready: bool) -> bool:
+    """The signature and the release. Whether anything was drawn."""
+    signs = at.me in at.state.reviewers and may(at, "sign")
+    if signs:
+        sign(at, ready=ready)
     if may(at, "release"):
-        drawn = True
         release(at)
-    if not drawn:
-        frame.show(tag("p", next_words(at), cls="sm mute"))
+    return signs or may(at, "release")
 
 
 def _rounding(at: Sitting, due: str) -> acting.Does:
@@ -161,7 +196,7 @@ def sign(at: Sitting, *, ready: bool) -> None:
     if signed is not None:
         frame.show(
             tag("div", theme.chip("You have signed", "green", "draw"),
-                tag("p", f"“{signed.statement}” {signed.at.astimezone():%-d %b %Y, %H:%M}", cls="sm"), cls="card")
+                tag("div", f"“{signed.statement}” {signed.at.astimezone():%-d %b %Y, %H:%M}", cls="sm"), cls="card")
         )  # fmt: skip
         return
     package = at.state.package
@@ -177,15 +212,18 @@ def sign(at: Sitting, *, ready: bool) -> None:
             tag(
                 "div",
                 tag("h3", f"Sign version {at.at.meta.version}", cls="h3"),
-                tag("p", f"You sign exactly these bytes: package {package[:16]}. Any later change takes the "
-                    "signature off.", cls="sm mute"),
+                tag("p", "You sign the task exactly as it stands now. Any later change takes the signature off. "
+                    f"Its fingerprint: {package[:16]}.", cls="sm mute"),
             )
         )  # fmt: skip
         area(at.book, item, "Statement", rows=2, start=STATEMENT)
-        acting.button(
-            at, "Sign", f"sign#{package}-{len(at.at.events)}", does, key="sign", type="primary",
-            icon=":material/draw:", disabled=not ready, help=None if ready else "What is open above comes first.",
-        )  # fmt: skip
+        with st.container(horizontal=True, vertical_alignment="center"):
+            acting.button(
+                at, "Sign", f"sign#{package}-{len(at.at.events)}", does, key="sign", type="primary",
+                icon=":material/draw:", disabled=not ready,
+            )  # fmt: skip
+            if not ready:
+                frame.show(tag("span", "What is open above comes first.", cls="sm mute"))
 
 
 def release(at: Sitting) -> None:
@@ -198,7 +236,11 @@ def release(at: Sitting) -> None:
             tag(
                 "div",
                 theme.chip(f"Version {last.version} is released", "green", "verified"),
-                tag("p", f"{last.tag}, {last.at.astimezone():%-d %b %Y, %H:%M}", cls="sm mute"),
+                tag(
+                    "div",
+                    f"{last.at.astimezone():%-d %b %Y, %H:%M}, by {at.name(last.actor)}. Kept for good as {last.tag}.",
+                    cls="sm mute",
+                ),
                 cls="card",
             )
         )
@@ -208,11 +250,14 @@ def release(at: Sitting) -> None:
         at.desk.release(at.at.task_id, review_id=id)
         return "Released."
 
-    why = f"Not signed by: {', '.join(missing)}" if missing else "What is open above comes first."
-    acting.button(
-        at, "Release", f"release#{at.state.package}-{len(at.at.events)}", does, key="release", type="primary",
-        icon=":material/verified:", disabled=not ready, help=None if ready else why,
-    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center", key="release-row"):
+        acting.button(
+            at, "Release", f"release#{at.state.package}-{len(at.at.events)}", does, key="release", type="primary",
+            icon=":material/verified:", disabled=not ready,
+        )  # fmt: skip
+        if not ready:
+            why = f"Not signed by {', '.join(missing)}." if missing else "What is open above comes first."
+            frame.show(tag("span", why, cls="sm mute"))
 
 
 # ---- people ---------------------------------------------------------------------------------------------------------
@@ -292,7 +337,7 @@ def open_findings(at: Sitting) -> None:
     if not found:
         frame.show(tag("p", "No finding is open.", cls="sm mute"))
     for id, one in found:
-        with st.container(key=f"row-open-{id[:16]}"):
+        with st.container(horizontal=True, vertical_alignment="top", key=f"row-open-{id[:16]}"):
             frame.show(
                 tag("div", finding_chips(one.finding), tag("div", one.finding.text),
                     tag("div", f"{at.name(one.by)}, round {one.round}", cls="xs mute"))
@@ -373,7 +418,7 @@ def verified(found: Audit) -> Markup:
     """What Verify came to."""
     if not found.faults:
         words = f"{len(found.entries)} events in {found.commits} commits: authors, order and hashes hold."
-        return tag("div", theme.chip("Verified", "green", "verified"), tag("p", words), cls="card", role="status")
+        return tag("div", theme.chip("Verified", "green", "verified"), tag("div", words), cls="card", role="status")
     return tag(
         "div",
         theme.chip(f"{len(found.faults)} faults", "red", "error"),
@@ -383,10 +428,18 @@ def verified(found: Audit) -> Markup:
     )
 
 
+def _place(at: Sitting, change: str) -> str:
+    """Where a change stands, as Decide names it."""
+    if not at.may_read:
+        return "a change"
+    found = at.state.changes.get(change)
+    return change_card.place_of(at, found.ref.unit)[0] if found else change[:10]
+
+
 def event_row(at: Sitting, one: ev.Event) -> Markup:
     """Time, who, what."""
     who = "Workbench" if one.actor == "workbench" else at.name(one.actor)
-    words = event_words(one, at.name, place_of(at.state, titles(at.task)) if at.may_read else lambda _: "a change")
+    words = event_words(one, at.name, lambda id: _place(at, id))
     if isinstance(one, ev.GateRan) and not at.may_read:
         words = "Gate passed" if one.passed else "Gate failed"
     return tag(

@@ -54,7 +54,7 @@ def test_a_creatinine_moves_the_right_answer_of_the_checkpoint_that_computes_fro
     after = changed(before, ref, value=float(quantity["value"]) + 60)
     found = bears(before, ref, after)
     (answer,) = found.answers
-    assert answer.what == "Right answer, Checkpoint 3"
+    assert answer.what == "Checkpoint 3, right answer"
     assert answer.crossed
     assert answer.answer == "yes: beyond its tolerance of 1"
     assert Decimal(answer.after.split()[0]) < Decimal(answer.before.split()[0])
