@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 import streamlit as st
 
 from graders.calibrate import give
 from review_ui import autosave, frame, identity, theme
-from review_ui.autosave import Notebook
+from review_ui.autosave import Notebook, held
 from review_ui.identity import Identity
 from review_ui.markup import Markup, tag
 from tasks.declarations import Checkpoint
@@ -24,6 +26,25 @@ from tasks.trials import ErrorKind, Verdict
 Result = Literal["pass", "partial", "fail", "ungraded"]
 WORDS: dict[str, Result] = {"Pass": "pass", "Partial": "partial", "Fail": "fail", "Cannot judge": "ungraded"}
 NO_CAUSE = "not said"
+
+
+@dataclass
+class Saved:
+    """What the last press of "Save verdict" came to, until it is shown: the stored verdict, or why it was refused.
+
+    One object of ours in the session, so that a callback changes it without giving way to a newer click.
+    """
+
+    verdict: Verdict | None = None
+    refused: str = ""
+
+
+def saved(slot: str) -> Saved:
+    """This session's, for one page."""
+    found = st.session_state.get(slot)
+    if not isinstance(found, Saved):
+        found = st.session_state[slot] = Saved()
+    return found
 
 
 def grader() -> tuple[Identity, Person] | None:
@@ -47,17 +68,19 @@ def levels(checkpoint: Checkpoint) -> list[str]:
     return [word for word in WORDS if not (word == "Partial" and no_partial)]
 
 
-def form(trial: StoredTrial, task: Task, checkpoint: Checkpoint, who: Identity, person: Person) -> Verdict | None:
-    """The form; the stored verdict on the run in which it was saved. What is typed survives reload and restart."""
+def form(
+    trial: StoredTrial, task: Task, checkpoint: Checkpoint, who: Identity, person: Person, said: Saved,
+    then: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
+    """The form. What is typed survives reload and restart. `said` holds what saving came to; `then` follows at once."""
     # The key of the draft and its widgets names no agent: a blind reader can see it in the page's source.
     mark = hashlib.sha256(f"{trial.path}\0{checkpoint.id}".encode()).hexdigest()[:16]
     book = Notebook(
         StateDb(frame.workspace().state_db), f"{person.id}@verdicts", task.id, 0, task.meta.data_class == "open"
     )
     verdict = st.segmented_control("Verdict", levels(checkpoint), key=f"verdict-{mark}")
-    cause = NO_CAUSE
     if verdict in ("Partial", "Fail"):
-        cause = st.selectbox(
+        st.selectbox(
             "Earliest cause of what went wrong", [NO_CAUSE, *get_args(ErrorKind)], key=f"cause-{mark}",
             format_func=lambda name: name.capitalize(),
         )  # fmt: skip
@@ -67,25 +90,44 @@ def form(trial: StoredTrial, task: Task, checkpoint: Checkpoint, who: Identity, 
     missing = [words for words, absent in (("verdict", not verdict), ("reason", not reason)) if absent]
     if missing:
         frame.show(tag("p", f"Still needed: {', '.join(missing)}.", cls="sm mute"))
-    if not st.button(
-        "Save verdict", type="primary", icon=":material/check:", key=f"save-{mark}", disabled=bool(missing)
-    ):
-        return None
-    autosave.settle(book, mark)
-    draft = book.all().get(mark)
-    try:
-        stored = give(
-            trial, task, checkpoint.id, WORDS[verdict or "Cannot judge"], draft.value if draft else "", person,
-            cause=None if cause == NO_CAUSE else cast(ErrorKind, cause), verified=who.verified,
-        )  # fmt: skip
-    except WorkbenchError as error:
-        frame.show(tag("p", str(error), cls="warn", role="alert"))
-        return None
-    book.drop(mark)
-    return stored
+
+    def save() -> None:
+        now = book.again()
+        autosave.settle_all(now)
+        chosen = held()[1].get(f"verdict-{mark}")
+        words = now.values().get(mark, "").strip()
+        # The second click of a double click: the first one has taken the words along.
+        if chosen not in WORDS or not words:
+            return
+        why = held()[1].get(f"cause-{mark}", NO_CAUSE) if chosen in ("Partial", "Fail") else NO_CAUSE
+        try:
+            stored = give(
+                trial, task, checkpoint.id, WORDS[chosen], words, person,
+                cause=None if why == NO_CAUSE else cast(ErrorKind, why), verified=who.verified,
+            )  # fmt: skip
+        except WorkbenchError as error:
+            said.verdict, said.refused = None, str(error)
+            return
+        now.drop(mark)
+        said.verdict, said.refused = stored, ""
+        then()
+
+    if said.refused:
+        frame.show(tag("p", said.refused, cls="warn", role="alert"))
+    st.button(
+        "Save verdict", type="primary", icon=":material/check:", key=f"save-{mark}", disabled=bool(missing),
+        on_click=save,
+    )  # fmt: skip
 
 
-def stored_words(verdict: Verdict) -> Markup:
+def read_back(said: Saved) -> None:
+    """Show what was stored, once."""
+    if said.verdict is not None:
+        frame.show(_stored(said.verdict))
+        said.verdict = None
+
+
+def _stored(verdict: Verdict) -> Markup:
     """What was stored, as it stands in the trial."""
     cause = tag("span", f"Cause: {verdict.cause}. ", cls="sm") if verdict.cause else None
     return tag(

@@ -194,11 +194,6 @@ def link(page: str, **parameters: str) -> str:
     return f"/{page}?{query}" if query else f"/{page}"
 
 
-def go(file: str, parameters: Mapping[str, str]) -> None:
-    """Open another page with its parameters."""
-    st.switch_page(path(file), query_params={**parameters, **chosen()})
-
-
 def door(
     file: str, words: str, parameters: Mapping[str, str], *, key: str, width: int, icon: str = "", shut: bool = False
 ) -> None:

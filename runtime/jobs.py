@@ -131,6 +131,12 @@ def _spawn(workspace: Workspace, id: str, command: Sequence[str], more: Mapping[
     return child.pid
 
 
+def known(workspace: Workspace, id: str) -> bool:
+    """Whether a job of that id was started."""
+    with _table(workspace) as db:
+        return db.execute("SELECT 1 FROM job WHERE id=?", (id,)).fetchone() is not None
+
+
 def find(workspace: Workspace, id: str) -> Job:
     """The job of that id. Raises UsageError where there is none."""
     with _table(workspace) as db:

@@ -46,9 +46,8 @@ def one_case(batch: Batch, seen: Sight) -> None:
         return
     who, person = admitted
     left = cases(batch, person, seen, verified=who.verified)
-    saved = st.session_state.pop("calibrated", None)
-    if saved is not None:
-        frame.show(by_hand.stored_words(saved))
+    said = by_hand.saved("calibrated")
+    by_hand.read_back(said)
     if not left:
         words = (
             "Nothing is left for you in this batch: no checkpoint of it goes to a judge, or you have judged them all."
@@ -71,15 +70,16 @@ def one_case(batch: Batch, seen: Sight) -> None:
             tag("div", tag("span", case.task.meta.title, cls="sm mute"), tag("p", case.checkpoint.title, cls="h3"))
         )
         frame.show(rubric(case))
-        verdict = by_hand.form(case.trial, case.task, case.checkpoint, who, person)
-        if verdict is not None:
-            left.pop(0)
-            st.session_state["calibrated"] = verdict
-            st.rerun()
-        if st.button("Later", icon=":material/redo:", type="tertiary", disabled=len(left) < 2):
-            left.append(left.pop(0))
-            st.rerun()
+        by_hand.form(case.trial, case.task, case.checkpoint, who, person, said, lambda: left.remove(case))
+        st.button("Later", icon=":material/redo:", type="tertiary", disabled=len(left) < 2, on_click=_later,
+                  args=(left, case))  # fmt: skip
     frame.show(tag("p", f"{len(left):,} left for you, in an order that says nothing of agent or judge.", cls="sm mute"))
+
+
+def _later(left: list[Case], case: Case) -> None:
+    # By the case that was shown: the second click of a double click puts nothing else off.
+    if left and left[0] is case:
+        left.append(left.pop(0))
 
 
 @kept(20)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
-
 import streamlit as st
 
-from review_ui import frame, theme
+from review_ui import frame, starting, theme
 from review_ui.markup import Markup, join, tag
 from runtime import jobs
 from runtime.models import ModelRow, configured
@@ -73,10 +71,10 @@ def checking() -> dict[str, jobs.Status]:
     return found
 
 
-def _check(name: str) -> None:
-    key = st.session_state.setdefault(f"check-{name}", secrets.token_hex(8))
-    jobs.start(frame.workspace(), ["runtime", "models", "check", name], about={"check": name}, key=key)
-    st.session_state[f"check-{name}"] = secrets.token_hex(8)
+def _check(name: str, key: str) -> None:
+    starting.start(("runtime", "models", "check", name), {"check": name}, key)
+    # The whole page, so that it looks again by itself for as long as the check runs.
+    st.rerun()
 
 
 def body() -> None:
@@ -97,10 +95,9 @@ def body() -> None:
     frame.show(theme.section("Check a model", "one tool call, a few hundred tokens, no patient"))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Model", [row.name for row in rows], key="model")
-        if st.button("Check", type="primary", disabled=name in running, key="check"):
-            _check(name)
-            # The whole page, so that it looks again by itself for as long as the check runs.
-            st.rerun()
+        key = starting.key(f"check-{name}")
+        st.button("Check", type="primary", disabled=name in running, key=f"check-{key}", on_click=_check,
+                  args=(name, key))  # fmt: skip
     for one in sorted(running):
         frame.show(tag("p", f"{one} is being asked …", cls="sm mute", role="status"))
     told = [shown for row in rows if (shown := findings(row)) is not None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from graders.facts import Set, comparable
 from graders.frames import Basis
 from graders.report import Cell
 from graders.report import cells as report_cells
-from review_ui import following, frame, stored_trials, theme
+from review_ui import following, frame, starting, stored_trials, theme
 from review_ui.kept import kept
 from review_ui.markup import Markup, tag, visible
 from review_ui.results import breakdown, leaderboard
@@ -25,7 +24,6 @@ from review_ui.results.leaderboard import Line
 from review_ui.results.narrow import ANY, narrowed, to_regrade
 from review_ui.sight import sight
 from review_ui.stored_trials import Shown
-from runtime import jobs
 from runtime.agents import is_built_in
 from tasks.stored import Batch
 from tasks.taxonomy import CAPABILITIES
@@ -103,16 +101,10 @@ def older_version(batch: Batch, shown: Shown) -> None:
         )
         told = "Nothing is run again and no verdict is lost: the stored trials are graded by the present checkpoints."
         frame.show(tag("div", tag("p", words, cls="h3"), tag("p", told, cls="sm mute"), role="status"))
-        key = st.session_state.setdefault("regrade-key", secrets.token_hex(8))
+        key = starting.key("regrade-key")
         command = ("graders", "regrade", batch.name)
-        st.button(f"Regrade {waiting:,}", icon=":material/history:", key=f"regrade-{key}", on_click=_start,
-                  args=(command, about, key, "regrade-key"))  # fmt: skip
-
-
-def _start(command: tuple[str, ...], about: dict[str, str], key: str, kept_as: str) -> None:
-    """Start a job once: in the callback, which a newer message of the browser cannot cut off before it has begun."""
-    jobs.start(frame.workspace(), command, about=about, key=key)
-    st.session_state[kept_as] = secrets.token_hex(8)
+        st.button(f"Regrade {waiting:,}", icon=":material/history:", key=f"regrade-{key}", on_click=starting.start,
+                  args=(command, about, key))  # fmt: skip
 
 
 def address(batch: Batch, task: str, agent: str) -> str:
@@ -199,11 +191,11 @@ def output_gap(batch: Batch, found: Set, state: Hashable) -> None:
     if not path.is_file():
         told = "Reads the note and the record of every trial; some seconds for a hundred trials."
         frame.show(tag("p", told, cls="sm mute"))
-        key = st.session_state.setdefault("gap-key", secrets.token_hex(8))
+        key = starting.key("gap-key")
         path.parent.mkdir(parents=True, exist_ok=True)
         command = ("graders", "report", batch.name, "--view", "gaps", "--format", "csv", "--out", str(path))
-        st.button("Compare notes with records", icon=":material/difference:", key=f"gap-{key}", on_click=_start,
-                  args=(command, about, key, "gap-key"))  # fmt: skip
+        st.button("Compare notes with records", icon=":material/difference:", key=f"gap-{key}", on_click=starting.start,
+                  args=(command, about, key))  # fmt: skip
         return
     rows = pd.read_csv(path, keep_default_na=False)
     graded: dict[str, int] = {}
@@ -332,8 +324,8 @@ def empty(words: str, left_out: Markup | None = None) -> None:
 
 def tools(found: Set, batch: Batch, k: int) -> None:
     """Calibration and export."""
-    if st.button("Calibrate the judge", icon=":material/balance:", key="calibrate"):
-        frame.go("calibrate.py", {"batch": batch.name})
+    frame.door("calibrate.py", "Calibrate the judge", {"batch": batch.name}, key="door-calibrate", width=210,
+               icon=":material/balance:")  # fmt: skip
     export(batch, found, k)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from datetime import datetime
@@ -13,7 +12,7 @@ import streamlit as st
 from graders.facts import TrialFact
 from graders.intervals import detectable_difference
 from graders.report import TrialRow
-from review_ui import frame, library, planning, runs, stored_trials, theme
+from review_ui import frame, library, planning, runs, starting, stored_trials, theme
 from review_ui.catalog import TaskRow
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
@@ -131,29 +130,28 @@ def plan_card(
         notes.append(f"{work.busy:,} are being run by another process.")
     told = tag("div", join(tag("p", note, cls="sm") for note in notes), cls="notes") if tasks else None
     frame.show(tag("div", tag("p", "What this will do", cls="h3"), join(lines), told, cls="soft plan-card"))
-    # The key is minted when the page is drawn and is part of the button's own: the second click of a double click
-    # meets a button that is gone, and a repeated request a job that is there.
-    key = st.session_state.setdefault("run-key", secrets.token_hex(8))
     doing = work.run + work.regrade
     words = f"Start {work.run:,} trials" if work.run or not work.regrade else f"Regrade {work.regrade:,} trials"
-    if st.button(
-        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not doing,
-        width="stretch",
-    ):  # fmt: skip
-        name = into.name if into else runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
-        # Folders, not ids: exactly the versions that this page has shown.
-        places = [str(folder) for folder in folders.values()]
-        command = ["runtime", "run", *places, "--batch", name, "--runs", str(each)]
-        for agent in agents:
-            command += ["--agent", agent]
-        jobs.start(frame.workspace(), [*command, *limits], about={"batch": name}, key=key)
-        st.session_state["run-key"] = secrets.token_hex(8)
-        st.query_params["batch"] = name
-        st.rerun()
+    # Folders, not ids: exactly the versions that this page has shown.
+    command = ["runtime", "run", *(str(folder) for folder in folders.values()), "--runs", str(each), *limits]
+    for agent in agents:
+        command += ["--agent", agent]
+    key = starting.key("run-key")
+    st.button(
+        words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not doing, width="stretch",
+        on_click=_start, args=(tuple(command), into.name if into else "", key),
+    )  # fmt: skip
     if not work.total:
         frame.show(tag("p", "Choose at least one task and one agent.", cls="sm mute"))
     elif not doing:
         frame.show(tag("p", "Everything of this is stored already and still holds.", cls="sm mute"))
+
+
+def _start(command: tuple[str, ...], into: str, key: str) -> None:
+    name = into or runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
+    starting.start((*command, "--batch", name), {"batch": name}, key)
+    # Last, as it gives way to a newer message: what it is for, the order of the list below, may be lost.
+    st.query_params["batch"] = name
 
 
 def difference(tasks: int, each: int) -> str:
@@ -234,10 +232,6 @@ def settings() -> None:
 
 def _stop(id: str) -> None:
     jobs.stop(frame.workspace(), id)
-
-
-def _resume(name: str) -> None:
-    jobs.start(frame.workspace(), ["runtime", "resume", name], about={"batch": name})
 
 
 def bar(counts: Counter[str], total: int) -> Markup:
@@ -342,13 +336,12 @@ def live(status: Status) -> None:
                     "Resume",
                     icon=":material/play_arrow:",
                     key=f"resume-{status.job.id}",
-                    on_click=_resume,
-                    args=(name,),
+                    on_click=starting.start,
+                    args=(("runtime", "resume", name), {"batch": name}, starting.key(f"resume-{status.job.id}-key")),
                 )
-            if batch is not None and st.button(
-                "Results", icon=":material/leaderboard:", key=f"results-{status.job.id}"
-            ):
-                frame.go("results.py", {"batch": name})
+            if batch is not None:
+                frame.door("results.py", "Results", {"batch": name}, key=f"door-results-{status.job.id}", width=130,
+                           icon=":material/leaderboard:")  # fmt: skip
     if status.message:
         frame.show(tag("p", status.message, cls="sm warn"))
     left_out = seen.left_out(shown.hidden) if shown else None

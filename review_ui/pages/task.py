@@ -121,16 +121,18 @@ def chart(view: ChartView, task: Task) -> None:
     chart_sections.notes(view)
 
 
+def _close() -> None:
+    st.query_params.pop("at", None)
+    st.query_params.pop("quote", None)
+
+
 def record(view: ChartView) -> None:
     """One resource, if asked for, above the list of every resource."""
     at = frame.asked("at")
     if at and at != "instruction":
         with st.container(border=True, key="record"):
             chart_sections.record_card(view, at, frame.asked("quote"))
-            if st.button("Close", icon=":material/close:"):
-                st.query_params.pop("at", None)
-                st.query_params.pop("quote", None)
-                st.rerun()
+            st.button("Close", icon=":material/close:", on_click=_close)
     chart_sections.every_resource(view)
 
 

@@ -145,8 +145,10 @@ def page() -> None:
         header(trial, batch, task, result, told)
         with st.container(horizontal=True, width="content"):
             for label, symbol, other in (("Previous", "chevron_left", at - 1), ("Next run", "chevron_right", at + 1)):
-                if st.button(label, icon=f":material/{symbol}:", disabled=not 0 <= other < len(numbers)):
-                    frame.go("trial.py", stored_trials.address(batch, task_id, agent, numbers[other]))
+                shut = not 0 <= other < len(numbers)
+                address = stored_trials.address(batch, task_id, agent, numbers[at if shut else other])
+                frame.door("trial.py", label, address, key=f"door-{label[:4].lower()}", width=130,
+                           icon=f":material/{symbol}:", shut=shut)  # fmt: skip
     if outcome is not None and outcome.detail:
         frame.show(tag("p", outcome.detail, cls="sm warn"))
     if task is None:

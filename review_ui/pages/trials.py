@@ -113,8 +113,8 @@ def page() -> None:
         key = f"{row.batch}-{row.task}-{row.agent}-{row.run}"
         with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-trial-{key}"):
             frame.show(cells(row))
-            if st.button("Open", key=f"open-{key}", width=88):
-                frame.go("trial.py", stored_trials.address(row.batch, row.task, row.agent, row.run))
+            address = stored_trials.address(row.batch, row.task, row.agent, row.run)
+            frame.door("trial.py", "Open", address, key=f"open-{key}", width=88)
     frame.pager(at, pages)
 
 

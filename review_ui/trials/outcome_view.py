@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,11 +11,10 @@ from graders.describe import describe
 from graders.score import TaskResult
 from graders.steps import first_failed
 from graders.words import plain_words
-from review_ui import by_hand, chart_sections, following, frame, prose, steps, stored_trials, theme
+from review_ui import by_hand, chart_sections, following, frame, prose, starting, steps, stored_trials, theme
 from review_ui.chartview.words import kind_words
 from review_ui.markup import Markup, join, tag, visible
 from review_ui.steps import OrderLine
-from runtime import jobs
 from tasks.package import Task
 from tasks.stored import StoredTrial
 from tasks.trials import CallCite, QuoteCite, Verdict
@@ -172,14 +170,11 @@ def again(trial: StoredTrial, task: Task, given: Sequence[Verdict]) -> None:
         words = "These verdicts are of an earlier version of the checkpoints."
         frame.show(tag("p", theme.icon("history", "warn"), f" {words}", cls="sm warn", role="status"))
         if not following.follow(about, "Grading again"):
-            mark = st.session_state.setdefault("regrade-key", secrets.token_hex(8))
-            if st.button("Regrade", icon=":material/history:", key=f"regrade-{mark}"):
-                jobs.start(frame.workspace(), ["graders", "regrade", name], about=about, key=mark)
-                st.session_state["regrade-key"] = secrets.token_hex(8)
-                st.rerun()
-    saved = st.session_state.pop("by-hand", None)
-    if saved is not None:
-        frame.show(by_hand.stored_words(saved))
+            mark = starting.key("regrade-key")
+            st.button("Regrade", icon=":material/history:", key=f"regrade-{mark}", on_click=starting.start,
+                      args=(("graders", "regrade", name), about, mark))  # fmt: skip
+    said = by_hand.saved("by-hand")
+    by_hand.read_back(said)
     if trial.outcome is None or not task.checkpoints:
         return
     opened = st.toggle("Disagree with a verdict", key="disagree")
@@ -192,10 +187,7 @@ def again(trial: StoredTrial, task: Task, given: Sequence[Verdict]) -> None:
         titles = {one.id: f"{number} {one.title}" for number, one in enumerate(task.checkpoints, start=1)}
         chosen = st.selectbox("Checkpoint", list(titles), format_func=lambda id: visible(titles[id]), key="disputed")
         checkpoint = next(one for one in task.checkpoints if one.id == chosen)
-        verdict = by_hand.form(trial, task, checkpoint, *admitted)
-        if verdict is not None:
-            st.session_state["by-hand"] = verdict
-            st.rerun()
+        by_hand.form(trial, task, checkpoint, *admitted, said)
 
 
 def notes(trial: StoredTrial, result: TaskResult | None) -> None:
