@@ -18,7 +18,7 @@ app: $(STAMP)
 	$(BIN)/python -m streamlit run app.py --server.port $(PORT)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not soak and not docker and not local_model" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not soak and not docker and not local_model" $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

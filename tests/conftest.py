@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files first that are given most time: so that no worker is left alone with a long one at the end."""
+    most: dict[Path, float] = {}
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        most[item.path] = max(most.get(item.path, 0.0), float(mark.args[0]) if mark else 0.0)
+    items.sort(key=lambda item: -most[item.path])
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The real inputs beside the repository; tests that need them skip where they are absent."""

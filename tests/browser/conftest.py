@@ -235,8 +235,8 @@ def windows(chromium: Browser) -> Iterator[list[BrowserContext]]:
         window.close()
 
 
-@pytest.fixture
-def look(chromium: Browser, windows: list[BrowserContext]) -> Iterator[Callable[[str], Seen]]:
+@contextmanager
+def looking(chromium: Browser, windows: list[BrowserContext]) -> Iterator[Callable[..., Seen]]:
     """Opens a browser window of a person's own on an address, and watches it: no cookie, no tab and with it no session
     storage is in it from before."""
     mine = []
@@ -263,3 +263,30 @@ def look(chromium: Browser, windows: list[BrowserContext]) -> Iterator[Callable[
             page.close()
         window.clear_cookies()
     windows += mine
+
+
+@pytest.fixture
+def look(chromium: Browser, windows: list[BrowserContext]) -> Iterator[Callable[..., Seen]]:
+    """`looking`, for one test."""
+    with looking(chromium, windows) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def one_by_one(chromium: Browser, windows: list[BrowserContext]) -> Iterator[Callable[[str, str], Seen]]:
+    """Opens one address after the other in one tab, for a file that looks at many: a page in a tab that has shown one
+    before takes a third of the time. What was seen is of the last page alone."""
+    with looking(chromium, windows) as opened:
+        tab: list[Seen] = []
+
+        def go(url: str, path: str) -> Seen:
+            if not tab:
+                tab.append(opened(url))
+            (seen,) = tab
+            seen.page.set_viewport_size({"width": 1280, "height": 900})
+            seen.requests.clear()
+            seen.errors.clear()
+            seen.open(path)
+            return seen
+
+        yield go

@@ -177,10 +177,9 @@ def test_a_model_is_checked_and_no_secret_is_shown(judged: Place, look: Callable
     ],
 )
 def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
-    judged: Place, look: Callable[..., Any], path: str
+    judged: Place, one_by_one: Callable[[str, str], Any], path: str
 ) -> None:
-    seen = look(judged.url)
-    seen.open(path)
+    seen = one_by_one(judged.url, path)
     assert seen.faults() == []
     seen.fits(640)
 

@@ -135,10 +135,11 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", list(PAGES))
-def test_a_page_is_whole_legible_and_reachable(app: str, look: Callable[..., Any], pictures: Path, name: str) -> None:
+def test_a_page_is_whole_legible_and_reachable(
+    app: str, one_by_one: Callable[[str, str], Any], pictures: Path, name: str
+) -> None:
     path, words, buttons = PAGES[name]
-    seen = look(app)
-    seen.open(path)
+    seen = one_by_one(app, path)
     page = seen.page
     expect(page.get_by_text(words).first).to_be_visible()
     seen.settle()

@@ -166,11 +166,10 @@ def is_only_text(page: Any) -> None:
 
 @pytest.mark.parametrize("name", list(PAGES))
 def test_what_people_and_charts_say_is_text_and_the_pages_buttons_work(
-    app: str, look: Callable[..., Any], name: str
+    app: str, one_by_one: Callable[[str, str], Any], name: str
 ) -> None:
     path, words, (role, label) = PAGES[name]
-    seen = look(app)
-    seen.open(path)
+    seen = one_by_one(app, path)
     page = seen.page
     expect(page.get_by_text(words).first).to_be_visible()
     seen.settle()
