@@ -14,6 +14,7 @@ from typing import Any
 
 from authoring.applying import Consequence
 from authoring.diffs import Piece, words
+from authoring.jsontext import value_at
 from graders.describe import describe
 from graders.words import PlainWords, plain_words
 from tasks.declarations import Checkpoint
@@ -127,7 +128,7 @@ def _row(path: str, before: Any, after: Any) -> tuple[Row, frozenset[str]]:
     parts = path.split("/")[1:]
     for depth in range(len(parts) - 1, 0, -1):
         place = "/" + "/".join(parts[:depth])
-        a, b = _at(before, place), _at(after, place)
+        a, b = value_at(before, place), value_at(after, place)
         for kind in (_quantity, _attachment, _concept):
             told_a, told_b = kind(a), kind(b)
             keys = {key for one in (told_a, told_b) if one for key in one[1]}
@@ -141,7 +142,7 @@ def _row(path: str, before: Any, after: Any) -> tuple[Row, frozenset[str]]:
                 prose = words(*(told[0] if told else "" for told in (told_a, told_b))) if kind is _attachment else ()
                 range_ = _range(after if b is not None else before) if kind is _quantity else ""
                 return Row(label(place), place, texts[0], texts[1], range_, prose), covers
-    a, b = _at(before, path), _at(after, path)
+    a, b = value_at(before, path), value_at(after, path)
     texts = [_ABSENT if one is None else one if isinstance(one, str) else _json(one) for one in (a, b)]
     if texts[0] == texts[1]:
         # 5 and "5" read alike and are not.
@@ -156,18 +157,6 @@ def _words(a: Any, b: Any) -> tuple[Piece, ...]:
 
 def _is_prose(value: Any) -> bool:
     return isinstance(value, str) and len(value.split()) > 3
-
-
-def _at(value: Any, pointer: str) -> Any:
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, Mapping):
-            value = value.get(key)
-        elif isinstance(value, list):
-            value = value[int(key)] if key.isdigit() and int(key) < len(value) else None
-        else:
-            return None
-    return value
 
 
 def _quantity(value: Any) -> tuple[str, tuple[str, ...]] | None:

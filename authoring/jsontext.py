@@ -91,6 +91,19 @@ def tokens(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
+def value_at(value: Any, pointer: str) -> Any:
+    """What stands at a JSON pointer of a parsed value; None where nothing does."""
+    for part in pointer.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping):
+            value = value.get(key)
+        elif isinstance(value, list):
+            value = value[int(key)] if key.isdecimal() and int(key) < len(value) else None
+        else:
+            return None
+    return value
+
+
 def same(one: Any, other: Any) -> bool:
     """JSON equality: numbers by value, but 5 is not "5", and 1 is not true."""
     if isinstance(one, bool) or isinstance(other, bool):

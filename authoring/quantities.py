@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any
 
+from authoring.jsontext import value_at
 from graders.analytes import Analyte, analyte_of, to_unit, unit_words
 from graders.describe import concept
 from graders.orders import doses, drugs, services
@@ -84,18 +85,18 @@ class Quantity:
 
 def quantity_at(body: Mapping[str, Any], pointer: str) -> Quantity | None:
     """The quantity that stands at a JSON pointer of a resource; None where there is none, or no plain number."""
-    found = _at(body, pointer)
+    found = value_at(body, pointer)
     value = found.get("value") if isinstance(found, Mapping) else None
     if not isinstance(found, Mapping) or isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     unit = str(found.get("unit") or found.get("code") or "")
     comparator = str(found.get("comparator") or "")
     if _DOSED.search(pointer):
-        parts = _drug(body)
+        parts = drug_of(body)
         return Quantity(Decimal(value), unit, " and ".join(parts), comparator, drug=parts)
     if not pointer.endswith("/valueQuantity"):
         return None
-    holder = body if pointer == "/valueQuantity" else _at(body, pointer.removesuffix("/valueQuantity"))
+    holder = body if pointer == "/valueQuantity" else value_at(body, pointer.removesuffix("/valueQuantity"))
     if not isinstance(holder, Mapping):
         return None
     codes = _codes(holder.get("code"))
@@ -284,17 +285,6 @@ def _is_unit(text: str) -> bool:
 # ---- reading a resource ---------------------------------------------------------------------------------------------
 
 
-def _at(value: Any, pointer: str) -> Any:
-    for part in pointer.split("/")[1:]:
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list):
-            value = value[int(part)] if part.isdigit() and int(part) < len(value) else None
-        else:
-            return None
-    return value
-
-
 def _codes(code: Any) -> tuple[str, ...]:
     codings = code.get("coding") if isinstance(code, Mapping) else None
     if not isinstance(codings, list):
@@ -334,10 +324,6 @@ def _range(holder: Mapping[str, Any], unit: str, analyte: Analyte | None) -> tup
 
 def drug_of(body: Mapping[str, Any]) -> tuple[str, ...]:
     """The ingredients of a medication resource by its name; () where the tables do not know it."""
-    return _drug(body)
-
-
-def _drug(body: Mapping[str, Any]) -> tuple[str, ...]:
     mentioned = drugs.mentions(normal(concept(body.get("medicationCodeableConcept"))))
     return mentioned[0].drug.components if mentioned else ()
 

@@ -76,8 +76,8 @@ def fields(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
 def _row(row: Row, value: Value | None, clock: datetime | None, *, ranged: bool) -> Markup:
     old, new = _spoken(row.old, row.new)
     if row.prose:
-        was: Markup = _marked([one for one in row.prose if one.kind != "added"])
-        now: Markup = _marked([one for one in row.prose if one.kind != "removed"])
+        was: Markup = marked([one for one in row.prose if one.kind != "added"])
+        now: Markup = marked([one for one in row.prose if one.kind != "removed"])
     else:
         second = value.second if value else ("", "")
         same_unit = value is not None and value.old is not None and value.new is not None and (
@@ -91,7 +91,8 @@ def _row(row: Row, value: Value | None, clock: datetime | None, *, ranged: bool)
                tag("td", now, cls="now"), beside)  # fmt: skip
 
 
-def _marked(every: Sequence[Piece]) -> Markup:
+def marked(every: Sequence[Piece]) -> Markup:
+    """Words, the changed ones marked."""
     marks = {"removed": "del", "added": "ins"}
     return join(tag(marks[one.kind], one.text) if one.kind in marks else one.text for one in every)
 

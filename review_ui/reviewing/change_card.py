@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from authoring.clinical import Raw, Row
-from authoring.diffs import Piece, words
+from authoring.diffs import words
 from authoring.views import ChangeView, change_view
 from graders.describe import describe
 from review_ui import theme
@@ -156,15 +156,9 @@ def prose_row(line: ProseLine) -> Markup:
         "div",
         tag("span", str(line.number), cls="no"),
         tag("span", sign, tag("span", said, cls="sr") if said else None, cls="sign"),
-        tag("span", pieces(line.pieces)),
+        tag("span", bearing_view.marked(line.pieces)),
         cls=f"diff-line {line.kind}",
     )
-
-
-def pieces(every: Sequence[Piece]) -> Markup:
-    """Words, the changed ones marked."""
-    marks = {"removed": "del", "added": "ins"}
-    return join(tag(marks[one.kind], one.text) if one.kind in marks else one.text for one in every)
 
 
 def sentences(rows: Sequence[Row]) -> Markup:
@@ -176,8 +170,8 @@ def sentences(rows: Sequence[Row]) -> Markup:
 
 def _sentences(row: Row) -> Markup:
     made = row.prose or words("" if row.old == "not there" else row.old, "" if row.new == "not there" else row.new)
-    old = pieces([p for p in made if p.kind != "added"])
-    new = pieces([p for p in made if p.kind != "removed"])
+    old = bearing_view.marked([p for p in made if p.kind != "added"])
+    new = bearing_view.marked([p for p in made if p.kind != "removed"])
     return tag(
         "div",
         tag("div", row.field, cls="xs mute b pad"),
