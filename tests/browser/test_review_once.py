@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ from tasks.workspace import Workspace
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-TASK, WHOLE = "nephrology-small", "nephrology-finerenone-011"
+WHOLE = "nephrology-finerenone-011"
 HARM = {"kind": "commission", "severity": "severe", "likelihood": "possible"}
 EDIT = {"kind": "text", "path": "instruction.md", "find": "advise.", "replace": "advise today."}
 
@@ -29,6 +30,7 @@ class Room:
     workspace: Workspace
     reviews: ModuleType
     task: str
+    url: str
 
     def desk(self, who: str) -> Any:
         return self.reviews.desk(self.workspace, who)
@@ -51,23 +53,60 @@ class Room:
             self.desk(who).decide(self.task, [one])
 
 
+def small(kind: str) -> str:
+    """The small task of one case."""
+    return f"nephrology-{kind.replace('_', '-').replace(' ', '-')}"
+
+
 @pytest.fixture(scope="module")
-def suite(packages: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("suite")
-    packages.write(folder)
-    return folder
+def shared(
+    serve: Callable[..., Any], packages: ModuleType, reviews: ModuleType, tmp_path_factory: pytest.TempPathFactory,
+    playwright: object,
+) -> Iterator[tuple[Workspace, str]]:  # fmt: skip
+    """One workspace and one server for all cases, each on a task of its own."""
+    root = tmp_path_factory.mktemp("once")
+    for kind in CASES:
+        packages.write(root / "suite", small(kind))
+    workspace = Workspace(root / "workspace")
+    reviews.desk(workspace, reviews.LEAD, root / "suite")
+    with workspace.settings_file.open("a", encoding="utf-8") as file:
+        file.write(
+            '\n[[person]]\nid = "outside"\nname = "Of another group"\nemail = "outside@workbench.invalid"\n'
+            'roles = ["reviewer"]\nspecialties = ["Psychiatry"]\n'
+        )
+    with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
+        yield workspace, url
+
+
+@pytest.fixture(scope="module")
+def whole(
+    serve: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory, playwright: object
+) -> Callable[[], AbstractContextManager[tuple[Workspace, str]]]:
+    """A workspace over the bundled tasks. Only a task with all that a release needs can be signed."""
+
+    @contextmanager
+    def opened() -> Iterator[tuple[Workspace, str]]:
+        workspace = Workspace(tmp_path_factory.mktemp("whole") / "workspace")
+        with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
+            yield workspace, url
+
+    return opened
 
 
 @pytest.fixture
-def room(reviews: ModuleType, suite: Path, tmp_path: Path, kind: str) -> Room:
-    """Both have judged, one with a finding. Only a task with all that a release needs can be signed."""
-    whole = kind in ("signed", "released")
-    task = WHOLE if whole else TASK
-    if whole and WHOLE not in SUITE.list():
+def room(
+    reviews: ModuleType, shared: tuple[Workspace, str], kind: str,
+    whole: Callable[[], AbstractContextManager[tuple[Workspace, str]]],
+) -> Iterator[Room]:  # fmt: skip
+    """Both have judged, one with a finding."""
+    own = kind in ("signed", "released")
+    if own and WHOLE not in SUITE.list():
         pytest.skip("the bundled task is not there")
-    workspace = reviews.opened(Workspace(tmp_path / "workspace"), task, None if whole else suite)
-    reviews.judged(workspace, task, demo_reviewer_1=(reviews.finding("f-1", "It does not say by when."),))
-    return Room(workspace, reviews, task)
+    with whole() if own else nullcontext(shared) as (workspace, url):
+        task = WHOLE if own else small(kind)
+        reviews.opened(workspace, task)
+        reviews.judged(workspace, task, demo_reviewer_1=(reviews.finding("f-1", "It does not say by when."),))
+        yield Room(workspace, reviews, task, url)
 
 
 def write(page: Page, name: str, text: str) -> None:
@@ -197,12 +236,6 @@ def dismiss(room: Room) -> tuple[str, str, Callable[[Page], Locator]]:
 
 
 def waive(room: Room) -> tuple[str, str, Callable[[Page], Locator]]:
-    with room.workspace.settings_file.open("a", encoding="utf-8") as file:
-        file.write(
-            '\n[[person]]\nid = "outside"\nname = "Of another group"\nemail = "outside@workbench.invalid"\n'
-            'roles = ["reviewer"]\nspecialties = ["Psychiatry"]\n'
-        )
-
     def ready(page: Page) -> Locator:
         page.get_by_role("button", name="Waive the group rule").click(delay=60)
         page.get_by_role("combobox", name="For").select_option(label="Of another group")
@@ -221,27 +254,24 @@ CASES = {
 
 
 @pytest.mark.parametrize("kind", list(CASES))
-def test_two_clicks_are_one_submission(
-    kind: str, room: Room, serve: Callable[..., Any], look: Callable[..., Any], playwright: object
-) -> None:
+def test_two_clicks_are_one_submission(kind: str, room: Room, look: Callable[..., Any]) -> None:
     path, who, ready = CASES[kind](room)
     before = len(room.events)
-    with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(room.workspace.path)}) as url:
-        seen = look(url)
-        seen.open(f"/{path}?id={room.task}&as={who}")
-        button = ready(seen.page)
-        expect(button).to_be_enabled()
-        button.scroll_into_view_if_needed()
-        box = button.bounding_box()
-        assert box
-        for _ in range(2):
-            seen.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-            seen.page.wait_for_timeout(450)
-        expect(button).to_have_count(0)
-        if kind in ("no event", "gate_ran"):
-            word = "Nothing was applied." if kind == "no event" else "The gate fails"
-            expect(seen.page.get_by_text(word).first).to_be_visible()
-        seen.settle()
+    seen = look(room.url)
+    seen.open(f"/{path}?id={room.task}&as={who}")
+    button = ready(seen.page)
+    expect(button).to_be_enabled()
+    button.scroll_into_view_if_needed()
+    box = button.bounding_box()
+    assert box
+    for _ in range(2):
+        seen.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        seen.page.wait_for_timeout(450)
+    expect(button).to_have_count(0)
+    if kind in ("no event", "gate_ran"):
+        word = "Nothing was applied." if kind == "no event" else "The gate fails"
+        expect(seen.page.get_by_text(word).first).to_be_visible()
+    seen.settle()
     new = room.events[before:]
     assert [one.type for one in new] == ([] if kind == "no event" else [kind.split(" ")[0]])
     assert len({one.submission for one in new}) == len(new)
