@@ -1,8 +1,8 @@
 """What whoever is at the page may see: the one place that every page asks, and all of it default deny.
 
-Three things are kept apart. Tasks of a data class other than open are for verified people. How a task is graded is not
-for a reviewer who has not locked the own plan of an open round. How agents did on it is not for one who has not
-submitted that round.
+Three things are kept apart. Tasks of a data class other than open are for verified people, and those of identified
+records for stewards alone. How a task is graded is not for a reviewer who has not locked the own plan of an open round.
+How agents did on it is not for one who has not submitted that round.
 """
 
 from __future__ import annotations
@@ -14,29 +14,37 @@ from review_ui import frame, identity
 from review_ui.identity import Identity
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing.sitting import Listed, every
-from tasks.errors import NotAllowed
+from tasks.people import Person
+from tasks.review.permissions import reads, refuse_unread
 from tasks.statedb import StateDb
 
 CLOSED = "Tasks whose data class is not open are not shown: identities are not verified here."
+IDENTIFIED = "Tasks of identified records are not shown: only a steward may see those."
 
 
 @dataclass(frozen=True)
 class Sight:
     """What one session may see, made once a run by `sight`.
 
-    `verified`: somebody of the workspace, and checked. `unsolved`, `unsubmitted`: ids of the tasks that ask this person
-    in an open round, and wait for their plan, for their review. `classes`: the data class of every task of the
-    repository.
+    `verified`: somebody of the workspace, and checked. `person`: who. `unsolved`, `unsubmitted`: ids of the tasks that
+    ask this person in an open round, and wait for their plan, for their review. `classes`: the data class of every task
+    of the repository.
     """
 
     verified: bool
+    person: Person | None = None
     unsolved: frozenset[str] = frozenset()
     unsubmitted: frozenset[str] = frozenset()
     classes: Mapping[str, str] = field(default_factory=dict)
 
     def reads(self, data_class: str) -> bool:
-        """Whether a task of this data class may be read at all; a class that is not known is not open."""
-        return data_class == "open" or self.verified
+        """Whether a task of this data class may be read at all."""
+        return reads(self.person, data_class, verified=self.verified)
+
+    @property
+    def closed(self) -> str:
+        """Why tasks that may not be read are not shown."""
+        return IDENTIFIED if self.verified else CLOSED
 
     def reads_task(self, task_id: str, data_class: str = "open") -> bool:
         """Whether this task may be read: by the class that is given, and by the one that it has in the repository."""
@@ -52,11 +60,7 @@ class Sight:
 
     def require(self, data_class: str) -> None:
         """Raise NotAllowed where a task of this class may not be read; the message says nothing of the task."""
-        if not self.reads(data_class):
-            raise NotAllowed(
-                "identities are not verified here, and this task's data class is not open.",
-                remedy="Sign in where single sign-on is configured.",
-            )
+        refuse_unread(self.person, data_class, verified=self.verified)
 
     def left_out(self, hidden: Iterable[tuple[str, str]]) -> Markup | None:
         """Says that (task, data class) were left out of what is shown; None where nothing was."""
@@ -67,7 +71,7 @@ class Sight:
             count = "1 task is" if len(blind) == 1 else f"{len(blind)} tasks are"
             lines.append(f"{count} hidden until you have submitted your review: how agents did comes after that.")
         if len(blind) < len({task for task, _ in hidden}):
-            lines.append(CLOSED)
+            lines.append(self.closed)
         if not lines:
             return None
         return tag("div", join(tag("p", line, cls="sm mute") for line in lines), role="note", cls="left-out")
@@ -78,10 +82,10 @@ def sight() -> Sight:
     who = identity.current()
     verified = who.verified and who.person is not None
     if not frame.workspace().tasks_git.exists():
-        return Sight(verified)
+        return Sight(verified, who.person)
     listed = every()
     unsolved, unsubmitted = _owed(who, listed)
-    return Sight(verified, unsolved, unsubmitted, {one.task_id: one.data_class for one in listed})
+    return Sight(verified, who.person, unsolved, unsubmitted, {one.task_id: one.data_class for one in listed})
 
 
 def _owed(who: Identity, listed: Iterable[Listed]) -> tuple[frozenset[str], frozenset[str]]:

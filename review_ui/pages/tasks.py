@@ -98,8 +98,8 @@ def page() -> None:
     every = library.rows(seen)
     readable = [row for row in every if not row.fault]
     header(every)
-    if not seen.verified and library.closed(seen):
-        frame.show(tag("p", sight.CLOSED, cls="sm mute", role="note"))
+    if library.closed(seen):
+        frame.show(tag("p", seen.closed, cls="sm mute", role="note"))
     search, specialty, workflow = st.columns([2, 1, 1])
     # Each letter at once: what waits for a pause is sent after the click that ends the typing, and takes it away.
     words = search.text_input(

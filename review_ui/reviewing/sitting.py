@@ -21,10 +21,11 @@ from review_ui import frame, identity
 from review_ui.autosave import Notebook
 from review_ui.chartview import ChartView
 from review_ui.kept import kept
-from tasks.errors import NotAllowed, UsageError
+from tasks.errors import UsageError
 from tasks.package import Task, TaskMeta, load
 from tasks.review import events as ev
 from tasks.review.events import FILE, Event, new_id, parse_events
+from tasks.review.permissions import refuse_unread
 from tasks.review.signoff import Turn, turns
 from tasks.review.state import ReviewState, fold
 from tasks.store import Store, View
@@ -253,11 +254,7 @@ def sit(task_id: str) -> Sitting:
         # A crash had left the round sealed although everybody is in.
         with opened.at() as view:
             at = standing(task_id, view)
-    if at.meta.data_class != "open" and not who.verified:
-        raise NotAllowed(
-            f"identities are not verified here, and this task's data class is {at.meta.data_class}.",
-            remedy="Sign in where single sign-on is configured.",
-        )
+    refuse_unread(who.person, at.meta.data_class, verified=who.verified)
     return Sitting(who, desk, at)
 
 

@@ -90,6 +90,30 @@ def covers(person: Person, specialty: str) -> bool:
     return SPECIALTIES[specialty] in person.groups
 
 
+def reads(person: Person | None, data_class: str, *, verified: bool) -> bool:
+    """Whether a task of this data class may be read. A class that is not known counts as identified records."""
+    if data_class == "open":
+        return True
+    if person is None or not verified:
+        return False
+    return data_class == "dua" or allowed(person, "see_identified")
+
+
+def refuse_unread(person: Person | None, data_class: str, *, verified: bool) -> None:
+    """Raise NotAllowed where a task of this data class may not be read; the message says nothing of the task."""
+    if reads(person, data_class, verified=verified):
+        return
+    if person is None or not verified:
+        raise NotAllowed(
+            "identities are not verified here, and this task's data class is not open.",
+            remedy="Sign in where single sign-on is configured.",
+        )
+    raise NotAllowed(
+        "this task's data class is phi: identified records, which only a steward may see.",
+        remedy="Whoever wrote it sets its data class to open or dua, once the record is known to be de-identified.",
+    )
+
+
 def refuse_unverified(data_class: DataClass, *, verified: bool) -> None:
     """Identities that nobody verified are enough for open data only. Raises NotAllowed."""
     if data_class != "open" and not verified:

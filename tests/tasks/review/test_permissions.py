@@ -6,7 +6,18 @@ import pytest
 
 from tasks.errors import NotAllowed
 from tasks.people import ROLES, Person, Role
-from tasks.review.permissions import ACTIONS, TABLE, Action, allowed, conflict, covers, refuse_unverified, require
+from tasks.review.permissions import (
+    ACTIONS,
+    TABLE,
+    Action,
+    allowed,
+    conflict,
+    covers,
+    reads,
+    refuse_unread,
+    refuse_unverified,
+    require,
+)
 
 #: Written out a second time, by action, so that a slip in the table shows.
 EXPECTED: dict[str, set[str]] = {
@@ -90,3 +101,23 @@ def test_unverified_identities_are_for_open_data() -> None:
     for data_class in ("dua", "phi"):
         with pytest.raises(NotAllowed, match="not verified"):
             refuse_unverified(data_class, verified=False)  # type: ignore[arg-type]
+
+
+def test_who_may_read_a_task_of_which_data_class() -> None:
+    reviewer = one("reviewer")
+    steward = one("reviewer", "steward")
+    may = {
+        (who, data_class, verified): reads(who, data_class, verified=verified)
+        for who in (None, reviewer, steward)
+        for data_class in ("open", "dua", "phi", "something new")
+        for verified in (False, True)
+    }
+    assert {key for key, value in may.items() if value and key[1] != "open"} == {
+        (reviewer, "dua", True), (steward, "dua", True), (steward, "phi", True), (steward, "something new", True),
+    }  # fmt: skip
+    assert all(value for key, value in may.items() if key[1] == "open")
+    refuse_unread(None, "open", verified=False)
+    with pytest.raises(NotAllowed, match="not verified here"):
+        refuse_unread(steward, "phi", verified=False)
+    with pytest.raises(NotAllowed, match="only a steward may see"):
+        refuse_unread(reviewer, "phi", verified=True)
