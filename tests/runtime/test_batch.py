@@ -257,6 +257,10 @@ def test_a_task_that_changed_after_planning_is_not_run(tiny_package: Path, tmp_p
 # ---- the command, killed and stopped --------------------------------------------------------------------------------
 
 
+def _hears_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Shell:
     """`python -m runtime ...` in a process of its own, on a workspace of this test's own."""
 
@@ -269,6 +273,8 @@ class Shell:
         return subprocess.Popen(
             [sys.executable, "-m", "runtime", *arguments],
             env=self.env, cwd=self.cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            # Tests that were started in the background of a script ignore Ctrl-C, and hand that down.
+            preexec_fn=_hears_ctrl_c,
         )  # fmt: skip
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
