@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from authoring.contradictions import Contradiction, contradictions
-from authoring.edits import unit_bytes
+from authoring.contradictions import Contradiction, Text, contradictions
 from authoring.quantities import Quantity, quantity_at, second_unit
 from authoring.thresholds import Line, crossings
 from graders import truths
@@ -54,9 +53,9 @@ def values_of(was: bytes | None, now: bytes | None, pointers: Sequence[str]) -> 
     return {pointer: Value(old, new) for pointer, (old, new) in sides.items() if old or new}
 
 
-def changed_chart(before: Task, after: Task, unit: str) -> Records:
-    """The chart after a change of one resource: the one before with it on top, which spares indexing it anew."""
-    now = unit_bytes(after.files, unit)
+def changed_chart(before: Task, after: Task, now: bytes | None) -> Records:
+    """The chart after a change of one resource to the line `now`: the one before with it on top, which spares indexing
+    it anew; for a resource that is taken out (None), the chart of the changed package."""
     if now is None:
         return after.chart
     overlay = Overlay(before.chart)
@@ -65,30 +64,37 @@ def changed_chart(before: Task, after: Task, unit: str) -> Records:
 
 
 def bearing(
-    before: Task, after: Task, chart: Records, unit: str, pointers: Sequence[str], title: Mapping[str, str]
+    before: Task,
+    after: Task,
+    chart: Records,
+    lines: tuple[bytes | None, bytes | None],
+    pointers: Sequence[str],
+    title: Mapping[str, str],
+    written: Sequence[Text],
 ) -> Bearing:
-    """What the change of `unit` ("chart/Observation.ndjson#o-1") means, from the package without it to the one with it.
+    """What the change of one resource means, from the package without it to the one with it.
 
-    `chart`: after the change (`changed_chart`). `pointers`: the fields that changed. `title`: names of checkpoints.
+    `chart`: after the change (`changed_chart`). `lines`: the resource's JSON line before and after, None = not there.
+    `pointers`: the fields that changed. `title`: names of checkpoints. `written`: `texts_of` the task.
     """
-    was, now = unit_bytes(before.files, unit), unit_bytes(after.files, unit)
+    was, now = lines
     values = values_of(was, now, pointers)
-    lines: list[Line] = []
+    found: list[Line] = []
     unnamed: list[str] = []
     for value in values.values():
-        found = crossings(value.old, value.new, after.checkpoints, title)
-        lines += found
+        crossed = crossings(value.old, value.new, after.checkpoints, title)
+        found += crossed
         known = value.new or value.old
-        if known is not None and not any(line.checkpoint for line in found):
+        if known is not None and not any(line.checkpoint for line in crossed):
             unnamed.append(known.name or "this value")
     faults = tuple(f"{one.path}: {one.message}" for one in check(Resource.parse(now.decode()).body)) if now else ()
     return Bearing(
         values,
-        tuple(lines),
+        tuple(found),
         tuple(dict.fromkeys(unnamed)),
         tuple(_answers(before, after, chart, title)),
         faults,
-        tuple(contradictions(after, chart, was, now, pointers)),
+        tuple(contradictions(written, chart, was, now, pointers)),
     )
 
 

@@ -8,7 +8,7 @@ about it; one that may mean another result of the same size is said to.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
@@ -67,13 +67,23 @@ class Contradiction:
     maybe: str = ""
 
 
+@dataclass(frozen=True)
+class Text:
+    """Something that a person wrote. `whose`: the patients whom it is about, none = everybody."""
+
+    ref: str
+    what: str
+    words: str
+    day: date | None = None
+    whose: frozenset[str] = frozenset()
+
+
 def contradictions(
-    task: Task, records: Records, old: bytes | None, new: bytes | None, pointers: Sequence[str]
+    written: Iterable[Text], records: Records, old: bytes | None, new: bytes | None, pointers: Sequence[str]
 ) -> list[Contradiction]:
     """What still says the old values of a changed resource, its JSON line before and after, at these JSON pointers.
 
-    `task`, `records`: the package and the chart with the change. The record's own texts come first, newest first; then
-    title, instruction, plans.
+    `written`: the texts of the task (`texts_of`), in whose order the answers come. `records`: the chart.
     """
     if old is None:
         return []
@@ -85,8 +95,12 @@ def contradictions(
     day, ref = _day(before), f"{before.get('resourceType')}/{before.get('id')}"
     whose = patients_of(before)
     found = []
-    for text in _texts(task, records, whose):
-        if text.ref == ref or (day and text.day and text.day < day):
+    for text in written:
+        if (
+            text.ref == ref
+            or (day and text.day and text.day < day)
+            or (whose and text.whose and not whose & text.whose)
+        ):
             continue
         for search in looked:
             if (said := search.in_text(text.words)) is not None:
@@ -95,6 +109,29 @@ def contradictions(
                 found.append(Contradiction(text.ref, text.what, number, sentence, maybe))
                 break
     return found
+
+
+def texts_of(task: Task, records: Records) -> tuple[Text, ...]:
+    """What people wrote in a task: the record's own texts, newest first; then title, instruction, reference plans."""
+    standing = [
+        (resource, _day(resource.body))
+        for kind in _WRITTEN
+        for resource in records.resources(kind)
+        if resource.body.get("status") not in _NOT_STANDING
+    ]
+    out = []
+    for resource, day in sorted(standing, key=lambda one: one[1] or date.min, reverse=True):
+        what = _KIND[resource.type] + (f" of {_spoken(day)}" if day else "")
+        whose = frozenset(patients_of(resource.body))
+        out.append(Text(resource.ref, what, "\n".join(texts(resource.body)), day, whose))
+    out.append(Text("task.toml", "The title", task.meta.title))
+    out.append(Text(INSTRUCTION, "The instruction", task.instruction))
+    for name, plan in sorted(task.plans.items()):
+        for path, data in sorted(plan.files.items()):
+            if path.endswith((".md", ".txt")):
+                words = data.decode("utf-8", errors="replace")
+                out.append(Text(f"solution/{name}/{path}", f"Reference plan “{name}”", words))
+    return tuple(out)
 
 
 # ---- what is looked for ---------------------------------------------------------------------------------------------
@@ -276,36 +313,6 @@ def _amounts(body: Mapping[str, Any]) -> tuple[Amount, ...]:
             if isinstance(quantity, Mapping):
                 said.append(f"{quantity.get('value')} {quantity.get('unit') or quantity.get('code') or ''}")
     return tuple(dict.fromkeys(one for text in said for _, _, one in dose_amounts(normal(text))))
-
-
-# ---- where it is looked for -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Text:
-    ref: str
-    what: str
-    words: str
-    day: date | None = None
-
-
-def _texts(task: Task, records: Records, whose: set[str]) -> Iterator[_Text]:
-    written = [
-        (resource, _day(resource.body))
-        for kind in _WRITTEN
-        for resource in records.resources(kind)
-        if resource.body.get("status") not in _NOT_STANDING and (not whose or whose & patients_of(resource.body))
-    ]
-    for resource, day in sorted(written, key=lambda one: one[1] or date.min, reverse=True):
-        what = _KIND[resource.type] + (f" of {_spoken(day)}" if day else "")
-        yield _Text(resource.ref, what, "\n".join(texts(resource.body)), day)
-    yield _Text("task.toml", "The title", task.meta.title)
-    yield _Text(INSTRUCTION, "The instruction", task.instruction)
-    for name, plan in sorted(task.plans.items()):
-        for path, data in sorted(plan.files.items()):
-            if path.endswith((".md", ".txt")):
-                words = data.decode("utf-8", errors="replace")
-                yield _Text(f"solution/{name}/{path}", f"Reference plan “{name}”", words)
 
 
 def _day(body: Mapping[str, Any]) -> date | None:

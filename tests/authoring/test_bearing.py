@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from authoring.bearing import Bearing, bearing, changed_chart, values_of
-from authoring.edits import ResourceEdit, apply
+from authoring.contradictions import texts_of
+from authoring.edits import ResourceEdit, apply, unit_bytes
 from tasks.package import SUITE, Task, load
 
 TASK = "nephrology-finerenone-011"
@@ -26,11 +27,17 @@ def changed(before: Task, ref: str, **values: Any) -> Task:
     return load(apply(before.files, ResourceEdit(ref=ref, operations=tuple(operations))), where=before.id)
 
 
-def bears(before: Task, ref: str, after: Task) -> Bearing:
+def lines(before: Task, after: Task, ref: str) -> tuple[bytes | None, bytes | None]:
     kind, _, id = ref.partition("/")
     unit = f"chart/{kind}.ndjson#{id}"
-    chart = changed_chart(before, after, unit)
-    return bearing(before, after, chart, unit, ["/valueQuantity"], {"cp3": "Checkpoint 3", "cp6": "Checkpoint 6"})
+    return unit_bytes(before.files, unit), unit_bytes(after.files, unit)
+
+
+def bears(before: Task, ref: str, after: Task) -> Bearing:
+    sides = lines(before, after, ref)
+    chart = changed_chart(before, after, sides[1])
+    title = {"cp3": "Checkpoint 3", "cp6": "Checkpoint 6"}
+    return bearing(before, after, chart, sides, ["/valueQuantity"], title, texts_of(after, chart))
 
 
 def latest(task: Task, code: str) -> tuple[str, Mapping[str, Any]]:
@@ -83,8 +90,8 @@ def test_the_chart_with_the_change_is_the_chart_of_the_changed_package() -> None
     before = SUITE.load(TASK)
     ref, _ = latest(before, "2823-3")
     after = changed(before, ref, value=5.6)
-    kind, _, id = ref.partition("/")
-    chart = changed_chart(before, after, f"chart/{kind}.ndjson#{id}")
+    _, _, id = ref.partition("/")
+    chart = changed_chart(before, after, lines(before, after, ref)[1])
     assert {one.ref: one.raw for one in chart.resources()} == {one.ref: one.raw for one in after.chart.resources()}
     assert [one.raw for one in chart.search("Observation", [("_id", id)]).rows] == [
         one.raw for one in after.chart.search("Observation", [("_id", id)]).rows

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authoring.contradictions import Contradiction, contradictions
+from authoring.contradictions import Contradiction, contradictions, texts_of
 from tasks.package import Task, load
 from tests.tasks.packages import TINY_ID, TINY_PATIENT, tiny_files
 
@@ -64,7 +64,7 @@ def found(old: dict[str, Any], new: dict[str, Any] | None, *texts: dict[str, Any
     """What contradicts the change of a result's value."""
     stands = [new] if new else []
     made = task(*stands, *texts, **more)
-    return contradictions(made, made.chart, line(old), line(new), ["/valueQuantity"])
+    return contradictions(texts_of(made, made.chart), made.chart, line(old), line(new), ["/valueQuantity"])
 
 
 OLD, NEW = result("o-x", "1.72"), result("o-x", "1.81")
@@ -138,7 +138,9 @@ def test_a_change_of_the_unit_alone_contradicts_nothing() -> None:
 
 def dosed(old: dict[str, Any], new: dict[str, Any], *texts: dict[str, Any]) -> list[Contradiction]:
     made = task(new, *texts)
-    return contradictions(made, made.chart, line(old), line(new), ["/medicationCodeableConcept/text"])
+    return contradictions(
+        texts_of(made, made.chart), made.chart, line(old), line(new), ["/medicationCodeableConcept/text"]
+    )
 
 
 @pytest.mark.parametrize("text", ["Takes losartan 100 mg daily.", "Cozaar 0.1 g each morning."])
@@ -159,7 +161,7 @@ def test_what_has_no_value_and_no_name_is_not_looked_for() -> None:
         found(nameless, nameless | {"valueQuantity": {"value": 2, "unit": "mg/dL"}}, note("n", "Something 1.72.")) == []
     )
     made = task(NEW)
-    assert contradictions(made, made.chart, None, line(NEW), ["/valueQuantity"]) == []
+    assert contradictions(texts_of(made, made.chart), made.chart, None, line(NEW), ["/valueQuantity"]) == []
 
 
 # Each example indexes two charts, which is no thing to be timed.

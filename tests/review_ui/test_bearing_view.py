@@ -1,0 +1,51 @@
+"""Fields of a changed resource as people read them: times, the clock, where a sentence gives the old value."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from authoring.clinical import Row
+from review_ui.reviewing.bearing_view import against_clock, spoken
+
+CLOCK = datetime(2025, 7, 1, 14, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("2025-06-20", "2025-06-20T08:15:00-05:00", ("date only, 20 Jun 2025", "20 Jun 2025, 08:15")),
+        ("2025-06-20", "2025-06-21", ("20 Jun 2025", "21 Jun 2025")),
+        ("not there", "2025-06-21", ("not there", "21 Jun 2025")),
+        # What reads alike and differs is shown as it is written.
+        ("2025-06-20T08:15:00-05:00", "2025-06-20T08:15:00-06:00",
+         ("2025-06-20T08:15:00-05:00", "2025-06-20T08:15:00-06:00")),
+        ("2025-02-31", "2025-06-21", ("2025-02-31", "2025-06-21")),
+        ("5.6", "final", ("5.6", "final")),
+    ],
+)  # fmt: skip
+def test_times_are_told_as_people_write_them(old: str, new: str, said: tuple[str, str]) -> None:
+    assert spoken(old, new) == said
+
+
+@pytest.mark.parametrize(
+    ("path", "new", "words"),
+    [
+        ("/effectiveDateTime", "2025-06-20T08:15:00-05:00", "before the clock"),
+        ("/effectiveDateTime", "2025-07-01T14:31:00Z", "after the clock"),
+        ("/issued", "2025-07-02T00:00:00Z", "after the clock"),
+        ("/authoredOn", "2025-07-01", "before the clock"),
+        ("/authoredOn", "2025-07-02", "after the clock"),
+        ("/birthDate", "1964-05-02", ""),
+        ("/effectiveDateTime", "last week", ""),
+    ],
+)
+def test_what_happened_is_held_against_the_clock(path: str, new: str, words: str) -> None:
+    found = against_clock(Row("Taken at", path, "2025-01-01", new), CLOCK)
+    assert words in (found or "")
+    assert bool(found) == bool(words)
+
+
+def test_without_a_clock_nothing_is_said() -> None:
+    assert against_clock(Row("Taken at", "/effectiveDateTime", "2025-01-01", "2025-06-20"), None) is None
