@@ -15,7 +15,7 @@ from typing import Literal
 
 from authoring.quantities import Quantity, cased, in_own_unit, named, numbers
 from graders.analytes import unit_words
-from graders.orders.text import normal
+from graders.orders.text import NUMBER, normal
 from tasks.declarations import Checkpoint, OrderRow
 
 Sign = Literal["above", "at or above", "below", "at or below"]
@@ -35,7 +35,8 @@ _BEHIND: tuple[tuple[Sign, re.Pattern[str]], ...] = (
 _TO = re.compile(r"\s*(?:to|-|and|up to)\s*(?P<sign><=?)?\s*$")
 #: Words that may stand between a quantity and its comparison without being about something else.
 _FILLER = re.compile(
-    r"(?:[\s,:(+=-]|\b(?:is|are|was|of|the|a|an|if|when|level|levels|value|result|rises?|rising|falls?|falling|drops?|"
+    rf"(?:(?:<=?|>=?|\b(?:above|below|over|under))\s*{NUMBER}\s*(?:%|[a-zµ]+(?:/[a-z0-9.]+)*)?\s*,?\s*\b(?:or|and)\b|"
+    r"[\s,:(+=-]|\b(?:is|are|was|of|the|a|an|if|when|level|levels|value|result|rises?|rising|falls?|falling|drops?|"
     r"remains?|stays?|still|to|at|it|that|between|from|now|latest|current|serum|plasma|blood|goes|comes|back)\b)*"
 )
 #: KDIGO 2024 Clinical Practice Guideline for CKD, table 2: GFR category and its lower limit in mL/min/1.73 m2.

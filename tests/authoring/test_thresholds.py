@@ -48,6 +48,8 @@ def checkpoint(section: str = "", **more: Any) -> Checkpoint:
         ("K 5.5 mEq/L or higher", "potassium", ["potassium at or above 5.5 mEq/L"]),
         ("if potassium rises to above 6.0, send in", "potassium", ["potassium above 6.0"]),
         ("potassium is 5.0 or less", "potassium", ["potassium at or below 5.0"]),
+        ("stop if potassium <3.5 or >5.5 mmol/L", "potassium", ["potassium below 3.5", "potassium above 5.5 mmol/L"]),
+        ("potassium >5.5 or creatinine >2", "potassium", ["potassium above 5.5"]),
         ("eGFR 25 to <60 starts at 10 mg", "eGFR", ["eGFR below 60", "eGFR at or above 25"]),
         ("age ≥ 80, weight ≤ 60 kg, creatinine ≥ 1.5 mg/dL", "creatinine", ["creatinine at or above 1.5 mg/dL"]),
         # Nothing of this is said about the quantity, so nothing is guessed.
