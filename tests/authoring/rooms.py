@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from authoring.desk import Desk
@@ -13,7 +17,7 @@ from authoring.proposals import Prepared, Proposal, ProposedEdit
 from tasks.people import Person
 from tasks.review import events as ev
 from tasks.review.checklist import DIMENSIONS
-from tasks.store import Store
+from tasks.store import Identity, Store, Submission
 from tasks.workspace import Workspace
 from tests.tasks.packages import TINY_ID, tiny_files
 
@@ -28,6 +32,9 @@ PLAN = {
     "answer": "Apixaban.", "do_now": "Order it.", "if_then": "Creatinine up: check.", "must_not": "No NSAID.",
     "follow_up": "Creatinine in 3 months.", "confidence": "sure",
 }  # fmt: skip
+#: Repository and drafts of rooms in which everybody has judged, by the package and the findings.
+_judged: dict[tuple[str, str], Path] = {}
+_kept = tempfile.TemporaryDirectory(prefix="rooms-")
 HARM = {"kind": "commission", "severity": "severe", "likelihood": "likely"}
 
 
@@ -43,21 +50,9 @@ class Room:
             for p in PEOPLE
         ]
         workspace.settings_file.write_text("\n".join(tables).replace("'", '"'), "utf-8")
-        self.store = Store.create(workspace.tasks_git, [])
-        self.seed(files or tiny_files())
-
-    def seed(self, files: Mapping[str, bytes]) -> None:
-        """The first commit: the task, made by the author."""
-        from tasks.store import Identity, Submission
-
-        made = ev.Imported(
-            submission=ev.new_id(), task=TINY_ID, actor="author", role="author", at=datetime.now(UTC), round=0,
-            package=ev.package_hash(files), version="1", makers=("author",),
-        )  # fmt: skip
-        changes = {f"{TINY_ID}/{path}": data for path, data in files.items()}
-        changes[f"{TINY_ID}/{ev.FILE}"] = ev.dump_events([made])
-        first = Submission(Identity("Ada", "ada@example.org"), "New task", changes, {"Task": TINY_ID})
-        self.store = reseeded(self.store, first)
+        self.files = files or tiny_files()
+        self.store = Store.create(workspace.tasks_git, [_first(self.files)])
+        self._first_commit = self.store.head()
 
     def desk(self, who: Person) -> Desk:
         return Desk(self.workspace, self.store, who)
@@ -70,11 +65,23 @@ class Room:
         return self
 
     def judged(self, *findings: Mapping[str, Any]) -> Room:
-        """Everybody's review is in; the first one has the findings."""
+        """Everybody's review is in; the first one has the findings. It is a dozen commits: a room in which nothing has
+        been done yet takes them from one that has come as far."""
+        fresh = self.store.head() == self._first_commit
+        key = (ev.package_hash(self.files), json.dumps(findings))
+        if fresh and key in _judged:
+            shutil.rmtree(self.workspace.tasks_git)
+            shutil.copytree(_judged[key] / "tasks.git", self.workspace.tasks_git)
+            shutil.copy(_judged[key] / "state.db", self.workspace.state_db)
+            return self
         self.opened()
         for one, found in ((ANN, findings), (BOB, ())):
             self.desk(one).lock_plan(TINY_ID, PLAN)
             self.desk(one).submit_review(TINY_ID, review(found))
+        if fresh:
+            _judged[key] = Path(_kept.name) / str(len(_judged))
+            shutil.copytree(self.workspace.tasks_git, _judged[key] / "tasks.git")
+            shutil.copy(self.workspace.state_db, _judged[key] / "state.db")
         return self
 
     def proposal(self, *edits: Edit, by: str = "some/model", findings: tuple[str, ...] = ()) -> Proposal:
@@ -93,12 +100,15 @@ class Room:
             self.desk(one).decide(TINY_ID, [decision(ref, word) for ref in prepared.changes])
 
 
-def reseeded(store: Store, first: Any) -> Store:
-    """The store with one first commit."""
-    import shutil
-
-    shutil.rmtree(store.path)
-    return Store.create(store.path, [first])
+def _first(files: Mapping[str, bytes]) -> Submission:
+    """The first commit: the task, made by the author."""
+    made = ev.Imported(
+        submission=ev.new_id(), task=TINY_ID, actor="author", role="author", at=datetime.now(UTC), round=0,
+        package=ev.package_hash(files), version="1", makers=("author",),
+    )  # fmt: skip
+    changes = {f"{TINY_ID}/{path}": data for path, data in files.items()}
+    changes[f"{TINY_ID}/{ev.FILE}"] = ev.dump_events([made])
+    return Submission(Identity("Ada", "ada@example.org"), "New task", changes, {"Task": TINY_ID})
 
 
 def decision(ref: ev.ChangeRef, word: str) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_instruction_entry_and_checkpoint_are_typed_seen_decided_and_applied(
     fill(page, "Comment (none so far)", "Not hemolyzed")
     page.get_by_role("button", name="Add to the proposal").click(delay=60)
     expect(page.get_by_text("2 changes, not put up yet").first).to_be_visible()
-    expect(page.get_by_role("row", name="Value 2.16 mg/dL 2.19 mg/dL")).to_be_visible()
+    expect(page.get_by_role("row", name="Value 2.16 mg/dL (191 µmol/L) 2.19 mg/dL (194 µmol/L)")).to_be_visible()
 
     # A checkpoint: what it accepts, in fields; what the grader cannot read is refused with what is wrong.
     page.get_by_role("radio", name="Checkpoint").click()
