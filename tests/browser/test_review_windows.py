@@ -32,7 +32,6 @@ def workspace(packages: ModuleType, reviews: ModuleType, tmp_path: Path) -> Work
 
 @pytest.fixture
 def app(serve: Callable[..., Any], workspace: Workspace, playwright: object) -> Iterator[str]:
-    expect.set_options(timeout=30_000)
     with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
         yield url
 
