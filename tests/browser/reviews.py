@@ -6,12 +6,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from authoring.desk import Desk
 from authoring.library import open_store
 from authoring.proposals import Proposal
+from runtime.batch import Item, run_batch
+from runtime.executors import LocalExecutor
+from runtime.trial import Settings
 from tasks.package import FolderSource
 from tasks.people import person
 from tasks.review.checklist import checklist
+from tasks.stored import Batch
 from tasks.workspace import Workspace
 
 ONE, TWO, LEAD, AUTHOR, JUDGE = "demo-reviewer-1", "demo-reviewer-2", "demo-lead", "demo-author", "demo-adjudicator"
@@ -83,3 +89,10 @@ def proposed(workspace: Workspace, task: str, edits: tuple[dict[str, Any], ...],
     )  # fmt: skip
     _, prepared = at.propose(task, proposal)
     return prepared
+
+
+def run(workspace: Workspace, items: list[Item]) -> None:
+    """These trials, as the batch b-1 of the workspace."""
+    with pytest.MonkeyPatch.context() as patched, LocalExecutor(2) as executor:
+        patched.setenv("WORKBENCH_WORKSPACE", str(workspace.path))
+        run_batch(Batch.create(workspace.runs, "b-1"), items, Settings(), executor)

@@ -14,11 +14,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from runtime.batch import Item, run_batch
-from runtime.executors import LocalExecutor
-from runtime.trial import Settings
+from runtime.batch import Item
 from tasks.package import FolderSource
-from tasks.stored import Batch
 from tasks.workspace import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -120,9 +117,7 @@ def workspace(packages: ModuleType, reviews: ModuleType, tmp_path_factory: pytes
     items += [
         Item(source.load(id), f"oracle:tantalum-{id.split('-')[1]}", 1, source.root / id) for id in (SOLVE, CHECK, FREE)
     ]
-    with pytest.MonkeyPatch.context() as patched, LocalExecutor(2) as executor:
-        patched.setenv("WORKBENCH_WORKSPACE", str(made.path))
-        run_batch(Batch.create(made.runs, "b-1"), items, Settings(), executor)
+    reviews.run(made, items)
     return made
 
 

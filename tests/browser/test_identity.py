@@ -13,12 +13,9 @@ from playwright.sync_api import Page, expect
 
 from authoring.desk import Desk
 from authoring.library import open_store
-from runtime.batch import Item, run_batch
-from runtime.executors import LocalExecutor
-from runtime.trial import Settings
+from runtime.batch import Item
 from tasks.package import FolderSource
 from tasks.people import person
-from tasks.stored import Batch
 from tasks.workspace import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -62,7 +59,7 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def workspace(packages: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+def workspace(packages: ModuleType, reviews: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Two tasks, one of data class dua and under review, both run by an agent."""
     root = tmp_path_factory.mktemp("identity")
     chart = packages.resources()
@@ -86,10 +83,8 @@ def workspace(packages: ModuleType, tmp_path_factory: pytest.TempPathFactory) ->
         for who in ("demo-reviewer-1", "demo-reviewer-2"):
             lead.assign(id, who, "reviewer")
     lead.open_round(CLOSED)
-    with pytest.MonkeyPatch.context() as patched, LocalExecutor(2) as executor:
-        patched.setenv("WORKBENCH_WORKSPACE", str(made.path))
-        items = [Item(source.load(id), "noop", 1, source.root / id) for id in (OPEN, CLOSED)]
-        run_batch(Batch.create(made.runs, "b-1"), items, Settings(), executor)
+    items = [Item(source.load(id), "noop", 1, source.root / id) for id in (OPEN, CLOSED)]
+    reviews.run(made, items)
     return made
 
 

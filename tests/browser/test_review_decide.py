@@ -33,43 +33,6 @@ def text(find: str, replace: str) -> dict[str, Any]:
     return {"kind": "text", "path": "instruction.md", "find": find, "replace": replace}
 
 
-def ten_edits(reviews: ModuleType, workspace: Workspace) -> tuple[dict[str, Any], ...]:
-    """Ten changes: the instruction, eight resources, a checkpoint."""
-    edits: list[dict[str, Any]] = [
-        {
-            "edit": {
-                "kind": "text",
-                "path": "instruction.md",
-                "find": "Please advise.",
-                "replace": "Please advise today.",
-            },
-            "findings": ("f-1",),
-            "rationale": "The asker needs an answer today.",
-        }
-    ]
-    at = reviews.desk(workspace, reviews.AUTHOR)
-    with at.store.at() as view:
-        chart = at.snapshot(view, TASK).task.chart
-    for id in ("cr-1", "cr-2", "cr-3", "k-1", "k-2", "w-1", "h-1", "cr-late"):
-        value = chart.get(f"Observation/{id}").body["valueQuantity"]["value"]
-        operations = (
-            {"op": "test", "path": "/valueQuantity/value", "value": value},
-            {"op": "replace", "path": "/valueQuantity/value", "value": value + 1},
-        )
-        edits.append({"edit": {"kind": "resource", "ref": f"Observation/{id}", "operations": operations},
-                      "rationale": f"Reason of {id}"})  # fmt: skip
-    edits.append(
-        {
-            "edit": {
-                "kind": "checkpoint", "checkpoint": "cp2", "set": {"criticality": "optional"},
-                "was": {"criticality": "required"},
-            },
-            "rationale": "Less strict.",
-        }
-    )  # fmt: skip
-    return tuple(edits)
-
-
 @pytest.fixture
 def workspace(reviews: ModuleType, suite: Path, tmp_path: Path) -> Workspace:
     made: Workspace = reviews.opened(Workspace(tmp_path / "workspace"), TASK, suite)
@@ -90,8 +53,12 @@ def at(who: str) -> str:
 def test_a_veto_on_a_change_blocks_sign_off_until_its_owner_lifts_it(
     app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
 ) -> None:
-    prepared = reviews.proposed(workspace, TASK, ten_edits(reviews, workspace)[:1])
-    ref = prepared.changes[0]
+    change = {
+        "edit": text("Please advise.", "Please advise today."),
+        "findings": ("f-1",),
+        "rationale": "The asker needs an answer today.",
+    }
+    (ref,) = reviews.proposed(workspace, TASK, (change,)).changes
     harm = {"kind": "commission", "severity": "severe", "likelihood": "possible"}
     common = {"change": ref.change, "base": ref.base, "result": ref.result}
     reviews.desk(workspace, reviews.ONE).decide(

@@ -15,11 +15,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from runtime.batch import Item, run_batch
-from runtime.executors import LocalExecutor
-from runtime.trial import Settings
+from runtime.batch import Item
 from tasks.package import FolderSource
-from tasks.stored import Batch
 from tasks.workspace import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -76,9 +73,7 @@ def app(
     )
     source = FolderSource(folder)
     items = [Item(source.load(id), agent, 2, folder / id) for id in source.list() for agent in ("noop", "parrot")]
-    with pytest.MonkeyPatch.context() as patched, LocalExecutor(2) as executor:
-        patched.setenv("WORKBENCH_WORKSPACE", str(workspace.path))
-        run_batch(Batch.create(workspace.runs, "b-1"), items, Settings(), executor)
+    reviews.run(workspace, items)
     with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
         yield url
 
