@@ -101,11 +101,18 @@ _UNITS = {
     "year": "year",
 }
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:-\s*(\d+(?:\.\d+)?))?\s*([A-Za-z]+?)s?\s*")
+#: Longer signs first.
+_SIGNS = (
+    (">=", "at least"), ("≥", "at least"), ("<=", "at most"), ("≤", "at most"), (">", "more than"), ("<", "less than"),
+)  # fmt: skip
 _RANGE = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s*-\s*(\d[\d,]*(?:\.\d+)?)")
 
 
 def span(text: str) -> str:
-    """A span of time in words: "5-10 d" -> "5 to 10 days", "6 wk" -> "6 weeks"; what has another form stays."""
+    """A span of time in words: "5-10 d" -> "5 to 10 days", "<=1 wk" -> "at most 1 week"; another form stays."""
+    for sign, words in _SIGNS:
+        if text.strip().startswith(sign):
+            return f"{words} {span(text.strip().removeprefix(sign).strip())}"
     match = _SPAN.fullmatch(text)
     unit = _UNITS.get(match.group(3).lower()) if match else None
     if match is None or unit is None:
@@ -118,11 +125,9 @@ def span(text: str) -> str:
 def amount(text: str) -> str:
     """An amount in words: "2.5-5 mg" -> "2.5 to 5 mg", ">700 mg" -> "more than 700 mg"."""
     said = _RANGE.sub(r"\1 to \2", text.strip())
-    for sign, words in ((">=", "at least "), ("≥", "at least "), ("<=", "at most "), ("≤", "at most ")):
+    for sign, words in _SIGNS:
         if said.startswith(sign):
-            return words + said[len(sign) :].strip()
-    if said.startswith((">", "<")):
-        return ("more than " if said[0] == ">" else "less than ") + said[1:].strip()
+            return f"{words} {said.removeprefix(sign).strip()}"
     return said
 
 

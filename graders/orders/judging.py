@@ -224,7 +224,7 @@ def _order(case: Case, state: _State) -> None:
                 state.matched[one.reference] = _praise(one, row)
                 _cite(state, one)
     if not satisfied and not groups:
-        state.faults.append(f"no {_wanted(case, order.type)} satisfies the row: {_closest(case, rows, order.type)}")
+        state.faults.append(f"no {_wanted(case, order.type)} as it was asked: {_closest(case, rows, order.type)}")
     orders = {
         one.reference
         for one in satisfied
@@ -235,7 +235,7 @@ def _order(case: Case, state: _State) -> None:
         singles = len(counted)
         if singles + groups > 1:
             state.faults.append(
-                f"{singles + groups} orders satisfy the row where one is wanted: {', '.join(sorted(counted))}"
+                f"{singles + groups} orders as it was asked, where one is wanted: {', '.join(sorted(counted))}"
             )
         _near_duplicates(case, rows, order.type, state, following)
     if case.authority == "recommends" and (satisfied or groups):
@@ -249,7 +249,10 @@ def _may(authority: Authority) -> str:
 def _wanted(case: Case, type_: str) -> str:
     if case.authority == "recommends":
         return "recommendation"
-    return f"draft {type_}" if case.authority == "pends" and type_ != "Communication" else type_
+    if type_ == "Communication":
+        return "message"
+    thing = "appointment" if type_ == "Appointment" else "order"
+    return f"prepared {thing}" if case.authority == "pends" else thing
 
 
 def _praise(one: Candidate, row: OrderRow) -> str:

@@ -34,7 +34,7 @@ MOST = 60
 _ORDERS = 3
 FILE = "effect.json"
 #: What a grader says before its reason, and its name for an example: neither tells a reader anything.
-_BARE = re.compile(r"^no [A-Z]\w+ satisfies the row: |\b[A-Z]\w+/example-\d+:? ")
+_BARE = re.compile(r"^no [a-z ]+ as it was asked: |\b[A-Z]\w+/example-\d+:? ")
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,8 @@ def agreed_words(rows: list[Work], who: Person) -> str:
         return "No review that a co-reviewer has judged too."
     found = _agreed(tuple(tuple(sorted(item.items())) for item in items))
     if found.value is None or found.low is None or found.high is None:
-        return f"Agreement with co-reviewers: nobody ever varied, n = {found.n}"
+        # Without any difference there is no chance agreement to compare with, and no α.
+        return f"Agreement with co-reviewers: one and the same verdict on all {found.n}"
     few = "; too few to lean on" if found.few else ""
     return f"Agreement with co-reviewers: α {found.value:.2f} ({found.low:.2f}–{found.high:.2f}), n = {found.n}{few}"
 
@@ -293,12 +294,12 @@ def cells(one: Work, now: datetime) -> Markup:
         ),
         tag("div", stage_chip(one)),
         tag("div", tag("span", "round ", cls="narrow-only"), str(state.round or "–")),
-        tag("div", "hidden" if one.blind else f"{one.findings} open" if one.findings else "none",
-            tag("span", " finding" if one.findings == 1 else " findings", cls="narrow-only"),
+        tag("div", tag("span", "findings ", cls="narrow-only"),
+            "hidden" if one.blind else f"{one.findings} open" if one.findings else "none",
             cls=None if one.findings else "mute"),
         tag("div", theme.chip(f"{one.vetoes} veto{'es' if one.vetoes > 1 else ''}", "veto", "front_hand"))
         if one.vetoes
-        else tag("div", "hidden" if one.blind else "none", tag("span", " vetoes", cls="narrow-only"), cls="mute"),
+        else tag("div", tag("span", "vetoes ", cls="narrow-only"), "hidden" if one.blind else "none", cls="mute"),
         tag("div", tag("span", dots, aria_hidden="true"),
             tag("span", " hidden" if one.blind else f" {done} of {total}" if total else "–", cls="sm mute")),
         tag("div", f"{one.days(now)} d"),

@@ -369,7 +369,7 @@ def _ending(at: Sitting, finding: str, *, mine: bool) -> acting.Does:
 def trail(at: Sitting) -> None:
     """The events as a timeline, newest first, with export and Verify."""
     events = at.at.events
-    frame.show(theme.section("Audit trail", f"{len(events)} events", anchor="audit"))
+    frame.show(theme.section("Audit trail", f"{len(events)} event{'s' if len(events) != 1 else ''}", anchor="audit"))
     # The gate's words name checkpoints and plans: not before the own plan is locked.
     shut = not at.may_read
     with st.container(horizontal=True):
