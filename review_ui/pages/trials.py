@@ -77,7 +77,7 @@ def page() -> None:
         return
     left, agents, batch_names, results = st.columns([2, 1, 1, 1])
     words = left.text_input(
-        "Search a task", placeholder="Search a task", icon=":material/search:", key="q", bind="query-params", live=True,
+        "Search a task", placeholder="Search a task", icon=":material/search:", key="q", bind="query-params", live="0s",
         label_visibility="collapsed",
     )  # fmt: skip
     agent = agents.selectbox(
