@@ -102,6 +102,10 @@ BEYOND = """() => {
 }"""
 
 
+#: Two frames later. What React has drawn hears keys once it has been painted: a person cannot be faster, a test can.
+PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 @dataclass
 class Seen:
     """A page, and what happened in it."""
@@ -134,6 +138,7 @@ class Seen:
             " && !document.querySelector('[data-testid=stStatusWidget]')"
             " && document.querySelector('[data-testid=stApp]')?.dataset.testScriptState !== 'running'"
         )
+        self.page.evaluate(PAINTED)
 
     def faults(self, *, beside: Sequence[str] = ()) -> list[tuple[str, str, str]]:
         """What axe holds serious or critical: rule, place, source. `beside`: words of elements that are not ours."""

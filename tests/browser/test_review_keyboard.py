@@ -89,6 +89,8 @@ def rest(page: Page) -> None:
         "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
         " && document.querySelectorAll('[data-stale=true]').length === 0"
     )
+    # What has been drawn hears keys once it has been painted.
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def tab_to(page: Page, name: str, most: int = 60) -> list[str]:
