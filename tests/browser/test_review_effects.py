@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -81,8 +82,11 @@ def run(workspace: Workspace) -> None:
 
 @contextmanager
 def held_up(workspace: Workspace) -> Iterator[None]:
-    """The job that runs graders does not get any further."""
-    (job,) = jobs.jobs(workspace)
+    """The job that runs graders does not get any further. It is asked for once its change has stood for a moment."""
+    deadline = time.monotonic() + 60
+    while not (found := jobs.jobs(workspace)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    (job,) = found
     assert job.pid is not None
     with suppress(ProcessLookupError):
         os.killpg(job.pid, signal.SIGSTOP)
