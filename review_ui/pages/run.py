@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 import streamlit as st
@@ -12,7 +13,7 @@ import streamlit as st
 from graders.facts import TrialFact
 from graders.intervals import detectable_difference
 from graders.report import TrialRow
-from review_ui import frame, library, planning, runs, starting, stored_trials, theme
+from review_ui import following, frame, library, planning, runs, starting, stored_trials, theme
 from review_ui.catalog import TaskRow
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
@@ -137,19 +138,35 @@ def plan_card(
     for agent in agents:
         command += ["--agent", agent]
     key = starting.key("run-key")
+    name = into.name if into else ""
     st.button(
         words, key=f"start-{key}", type="primary", icon=":material/play_arrow:", disabled=not doing, width="stretch",
-        on_click=_start, args=(tuple(command), into.name if into else "", key),
+        on_click=_start, args=(tuple(command), name, key),
     )  # fmt: skip
+    if _goes_on(_same(command, name)):
+        frame.show(tag("p", "This is running now, below. It is not started twice.", cls="sm mute", role="status"))
     if not work.total:
         frame.show(tag("p", "Choose at least one task and one agent.", cls="sm mute"))
     elif not doing:
         frame.show(tag("p", "Everything of this is stored already and still holds.", cls="sm mute"))
 
 
+def _same(command: Sequence[str], into: str) -> str:
+    """What makes two runs one and the same: tasks, agents, runs, limits, and the batch where one is chosen."""
+    return sha256("\0".join([*command, into]).encode()).hexdigest()[:16]
+
+
+def _goes_on(same: str) -> bool:
+    found = following.latest({"same": same})
+    return found is not None and found.state == "running"
+
+
 def _start(command: tuple[str, ...], into: str, key: str) -> None:
+    # The second click of a double click may meet the button that is drawn after the first, whose key is another.
+    if _goes_on(same := _same(command, into)):
+        return
     name = into or runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
-    starting.start((*command, "--batch", name), {"batch": name}, key)
+    starting.start((*command, "--batch", name), {"batch": name, "same": same}, key)
     # Last, as it gives way to a newer message: what it is for, the order of the list below, may be lost.
     st.query_params["batch"] = name
 
