@@ -13,6 +13,7 @@ from authoring import tomltext
 from authoring.clinical import label
 from authoring.comparing import edits_between
 from authoring.edits import CheckpointEdit, Edit
+from authoring.jsontext import value_at
 from authoring.proposals import ProposedEdit
 from tasks.anchors import attached_text
 from tasks.errors import UsageError
@@ -92,7 +93,7 @@ def resource_edits(line: bytes, ref: str, typed: Mapping[str, str]) -> tuple[Edi
             _set(after, leaf, typed[leaf.pointer])
     for leaf in leaves(before):
         code = leaf.pointer.removesuffix("/unit") + "/code"
-        if leaf.pointer.endswith("/unit") and typed.get(code, leaf.text) == leaf.text == _at(before, code):
+        if leaf.pointer.endswith("/unit") and typed.get(code, leaf.text) == leaf.text == value_at(before, code):
             _set(after, Leaf(code, leaf.text), typed.get(leaf.pointer, leaf.text))
     if (comment := typed.get(COMMENT, "").strip()) and "note" not in before:
         after["note"] = [{"text": comment}]
@@ -105,16 +106,6 @@ def resource_edits(line: bytes, ref: str, typed: Mapping[str, str]) -> tuple[Edi
         said = "; ".join(f"{label('/' + '/'.join(one.path.split('.')[1:]))}: {one.message}" for one in wrong[:3])
         raise UsageError(f"This is no valid entry of a record: {said}.")
     return edits_between({path: line + b"\n"}, {path: dump_json(after).encode() + b"\n"})
-
-
-def _at(body: Any, pointer: str) -> Any:
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(body, list):
-            body = body[int(key)] if key.isdecimal() and int(key) < len(body) else None
-        else:
-            body = body.get(key) if isinstance(body, Mapping) else None
-    return body
 
 
 def _set(body: Any, leaf: Leaf, text: str) -> None:

@@ -127,6 +127,7 @@ def test_two_starts_with_one_key_start_one_job_even_at_once(workspace: Workspace
     def start() -> None:
         found.append(jobs.start(workspace, ["counting", "end"], key="abc123"))
 
+    assert not jobs.known(workspace, "abc123")
     threads = [threading.Thread(target=start) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -134,6 +135,7 @@ def test_two_starts_with_one_key_start_one_job_even_at_once(workspace: Workspace
         thread.join()
     assert {job.id for job in found} == {"abc123"}
     assert len({job.pid for job in found}) == 1
+    assert jobs.known(workspace, "abc123")
     finished(workspace, found[0])
     assert [line.kind for line in read(workspace.jobs / "abc123")].count("began") == 1
 
