@@ -12,7 +12,7 @@ from authoring import tomltext
 from authoring.edits import Package, unit_of
 from authoring.jsontext import EditError
 from authoring.proposals import Proposal, ProposedEdit, parse_proposal, path_in_package
-from authoring.seat import Done, Made, Seat, Snapshot, Stamp, event
+from authoring.seat import Done, Made, Seat, Snapshot, Stamp, event, gate_ran
 from tasks.errors import PackageError, UsageError
 from tasks.package import load
 from tasks.review import events as ev
@@ -137,7 +137,7 @@ class Applying(Seat):
                     where=", ".join(at.state.changes[c].ref.unit for c in gone),
                 )
             package = ev.package_hash(done.after)
-            passed = event(ev.GateRan, stamp, package=package, gate=result.version, passed=True, failures=())
+            passed = gate_ran(stamp, result, package)
             applied = event(
                 ev.Applied, stamp,
                 changes=tuple(one.ref.change for one in done.changes), before=at.package, package=package,
@@ -195,7 +195,11 @@ def _compose(at: Snapshot, only: Sequence[str], now: datetime) -> Composed:
         raise UsageError("no change is accepted; there is nothing to apply.")
     groups = {(one.proposal, one.ref.group) for one in chosen if one.ref.group}
     ids = {one.ref.change for one in chosen}
-    if torn := [one for one in accepted if (one.proposal, one.ref.group) in groups and one.ref.change not in ids]:
+    if torn := [
+        one
+        for one in state.changes.values()
+        if (one.proposal, one.ref.group) in groups and one.ref.change not in ids and one.status != "applied"
+    ]:
         raise UsageError("changes that need each other are applied together.", where=torn[0].ref.unit)
     edits = _edits(at, chosen)
     package = Package(at.files)

@@ -83,9 +83,10 @@ class Assigning(Seat):
         return self.submit(task, "open_round", "Open a round of review", build, review_id)
 
     def dismiss(self, task: str, finding: str, reason: str, *, review_id: str | None = None) -> Done:
-        """End a finding without a change, with a reason."""
+        """End a finding without a change, with a reason. Whoever made the task does not: it is a judgement of it."""
 
         def build(at: Snapshot, stamp: Stamp) -> Made:
+            self.no_conflict(self.actor, at)
             self.open_finding(at.state, finding)
             return [event(ev.FindingDismissed, stamp, finding=finding, reason=reason)], {}
 

@@ -133,9 +133,8 @@ class Deciding(Seat):
                 raise UsageError("say 'lifted it' for your own veto, and for another's what its owner answered.")
             if not mine:
                 self.no_conflict(self.actor, at)
-                held = at.state.changes.get(change)
-                if held and held.ref.made_by_hand and held.made_by == self.actor.id:
-                    raise NotAllowed("who made a change does not lift another's veto on it.")
+                if why := kept_from_lifting(at.state, self.actor.id, change):
+                    raise NotAllowed(f"{why}.", remedy="Its owner does, or an adjudicator who has no part in it.")
             role: Role = stamp.role if mine else "adjudicator"
             fields = {**stamp.fields, "role": role}
             return [made(ev.VetoLifted, fields, change=change, owner=owner, owner_says=owner_says, reason=reason)], {}
@@ -206,13 +205,31 @@ class Deciding(Seat):
             raise UsageError("your veto on this change stands.", where=ref.unit, remedy="Lift it first.")
 
 
+def kept_from_lifting(state: ReviewState, person: str, change: str) -> str:
+    """Why this person does not lift another's veto on the change ("" = on the task), or "": who judges or decides with
+    its owner is not above them."""
+    if person in state.reviewers:
+        return "who reviews this task does not lift another's veto on it"
+    if not change:
+        judged = any(who == person and one.submitted for (_, who), one in state.reviews.items())
+        return "who judged this task does not lift another's veto on it" if judged else ""
+    held = state.changes.get(change)
+    if held and (person in held.decisions or any(one.actor == person for one in held.outdated)):
+        return "who decided on a change does not lift another's veto on it"
+    if held and held.ref.made_by_hand and held.made_by == person:
+        return "who made a change does not lift another's veto on it"
+    return ""
+
+
 def _overtaken(at: Snapshot, change: ChangeState) -> str:
-    """What came between a change and its bytes: who changed them, when, with what."""
-    unit, path = change.ref.unit, change.ref.unit.partition("#")[0]
+    """What came between a change, or one that it needs, and its bytes: who changed them, when, with what."""
+    unit, needs = change.ref.unit, (change.proposal, change.ref.group)
+    others = [one for one in at.state.changes.values() if one.ref.group and (one.proposal, one.ref.group) == needs]
+    paths = {one.ref.unit.partition("#")[0] for one in (change, *others)}
     for one in reversed(at.events):
         if isinstance(one, ev.Imported):
             return f"a newer bundled version came in on {one.at:%Y-%m-%d}"
-        if isinstance(one, ev.Applied) and any(name.partition("#")[0] == path for name in one.units):
-            names = ", ".join(sorted(name for name in one.units if name.partition("#")[0] == path))
+        if isinstance(one, ev.Applied) and any(name.partition("#")[0] in paths for name in one.units):
+            names = ", ".join(sorted(name for name in one.units if name.partition("#")[0] in paths))
             return f"version {one.version}, applied by {one.actor} on {one.at:%Y-%m-%d %H:%M}, changed {names}"
     return f"{unit} was changed"

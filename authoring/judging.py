@@ -69,7 +69,7 @@ class Judging(Seat):
     def _seal(
         self, task: str, kind: str, build: Callable[[ReviewState, Stamp], ev.Event], review_id: str | None
     ) -> Done:
-        role = require(self.actor, "review")
+        require(self.actor, "review")
         with self.store.at() as view:
             at = self.snapshot(view, task)
             state = at.state
@@ -77,6 +77,7 @@ class Judging(Seat):
             self.no_conflict(self.actor, at)
         if self.actor.id not in state.round_reviewers:
             raise NotAllowed(f"{self.actor.name} is not asked in round {state.round} of this task.")
+        role = require(self.actor, "review", assigned=state.assigned.get(self.actor.id))
         submission = review_id or ev.new_id()
         before = next((s for s in self._sealed_all(task) if s.kind == kind or s.submission == submission), None)
         if before:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from authoring.seat import Done, Made, Seat, Snapshot, Stamp, event, identity_of
+from authoring.seat import Done, Made, Seat, Snapshot, Stamp, event, gate_ran, identity_of
 from tasks.errors import NotAllowed, UsageError
 from tasks.review import events as ev
 from tasks.review.permissions import require
@@ -50,6 +50,7 @@ class Releasing(Seat):
                 at.state,
                 release_faults=at.task.missing_for_release(),
                 reviewers=self.workspace.settings.review.reviewers,
+                to_come=self.still_to_come(at.state),
             )
 
     def record_gate(self, task: str, result: GateResult, *, review_id: str | None = None) -> Done:
@@ -58,25 +59,22 @@ class Releasing(Seat):
         def build(at: Snapshot, stamp: Stamp) -> Made:
             if result.package != at.package:
                 raise UsageError("the task changed while the gate ran.", remedy="Run it again.")
-            return [
-                event(
-                    ev.GateRan, stamp, package=result.package, gate=result.version, passed=result.passed,
-                    failures=result.failures, mutants=len(result.mutants), variants=len(result.variants),
-                    survivors=tuple(one.name for one in result.survivors),
-                    broken_variants=tuple(one.name for one in result.broken_variants),
-                )
-            ], {}  # fmt: skip
+            return [gate_ran(stamp, result, at.package)], {}
 
         word = "passed" if result.passed else "failed"
         return self.submit(task, "run_gate", f"Gate {word}", build, review_id, {"Verdict": word})
 
-    def sign(self, task: str, statement: str, *, review_id: str | None = None) -> Done:
-        """Sign exactly these bytes. Raises UsageError that lists what is still missing."""
+    def sign(self, task: str, statement: str, *, package: str | None = None, review_id: str | None = None) -> Done:
+        """Sign exactly these bytes: `package` is their hash as the signer saw them (None = as they stand now).
+
+        Raises UsageError where the task is not what was seen any more, and one that lists what is still missing.
+        """
 
         def build(at: Snapshot, stamp: Stamp) -> Made:
             if self.actor.id not in at.state.reviewers:
                 raise NotAllowed(f"{self.actor.name} is not assigned to this task.")
             self.no_conflict(self.actor, at)
+            _as_seen(at, package, "signed")
             if unmet := self._unmet(at):
                 raise UsageError("not yet: " + "; ".join(f"{one.text}: {one.todo}" for one in unmet))
             if self.actor.id in at.state.signatures:
@@ -98,10 +96,11 @@ class Releasing(Seat):
 
         return self.submit(task, "report_defect", f"Report a defect of version {version}", build, review_id, body=text)
 
-    def release(self, task: str, *, review_id: str | None = None) -> Release:
+    def release(self, task: str, *, package: str | None = None, review_id: str | None = None) -> Release:
         """Release the task as all have signed it: an event, a manifest of digests as a file, an annotated tag.
 
-        Called again after a crash between commit and tag it sets the tag. Raises UsageError that lists what is missing.
+        `package`: the hash of the bytes that whoever releases has seen (None = as they stand now). Called again after a
+        crash between commit and tag it sets the tag. Raises UsageError that lists what is missing.
         """
         require(self.actor, "release")
 
@@ -109,6 +108,7 @@ class Releasing(Seat):
             state = at.state
             if state.stage == "released":
                 return [], {}
+            _as_seen(at, package, "released")
             if unmet := self._unmet(at):
                 raise UsageError("not yet: " + "; ".join(f"{one.text}: {one.todo}" for one in unmet))
             if missing := [one for one in state.reviewers if one not in state.signatures]:
@@ -144,6 +144,15 @@ class Releasing(Seat):
     def _commit_of(self, task: str, submission: str) -> str:
         with self.store.at() as view:
             return view.submitted(submission, task) or view.at
+
+
+def _as_seen(at: Snapshot, package: str | None, done: str) -> None:
+    """Raise UsageError where the task does not stand as it was seen."""
+    if package is not None and package != at.package:
+        raise UsageError(
+            f"the task was changed after you opened it: version {at.meta.version} stands now; nothing was {done}.",
+            remedy="Look at it as it is now.",
+        )
 
 
 def manifest_path(version: str) -> str:

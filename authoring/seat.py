@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -24,6 +24,9 @@ from tasks.statedb import Sealed, StateDb
 from tasks.store import Identity, Store, Submission, View
 from tasks.structure import read
 from tasks.workspace import Workspace
+
+if TYPE_CHECKING:
+    from authoring.gate import GateResult
 
 #: The events of a submission, and the files that change with them (None = removed).
 Made = tuple[Sequence[ev.Event], Mapping[str, bytes | None]]
@@ -124,7 +127,7 @@ class Seat:
         body: str = "",
     ) -> Done:
         """One submission by this person: permission, checks on the newest state, events appended, one commit."""
-        role = require(self.actor, action)
+        require(self.actor, action)
         self.finish_round(task)
         submission = review_id or ev.new_id()
         events_made: list[ev.Event] = []
@@ -137,6 +140,7 @@ class Seat:
                 events_made[:] = [event for event in at.events if event.submission == submission]
                 return []
             refuse_unverified(at.meta.data_class, verified=self.verified)
+            role = require(self.actor, action, assigned=at.state.assigned.get(self.actor.id))
             stamp = Stamp(submission, task, self.actor.id, role, self.now(), at.state.round)
             events, files = build(at, stamp)
             events_made[:] = events
@@ -162,7 +166,8 @@ class Seat:
         def build(view: View) -> Sequence[Submission]:
             at = self.snapshot(view, task)
             sealed[:] = self.db.sealed(task, at.state.round)
-            if not at.state.round_reviewers or self.still_to_come(at.state):
+            # Where nobody of the round is left, what is sealed opens too: it would never come out otherwise.
+            if self.still_to_come(at.state):
                 sealed.clear()
                 return []
             lines = view.read(f"{task}/{ev.FILE}") or b""
@@ -243,6 +248,18 @@ def identity_of(who: Person) -> Identity:
 def event(kind: type[ev.Base], stamp: Stamp, **values: Any) -> Any:
     """An event of this submission. Raises UsageError that says what in it is wrong."""
     return made(kind, stamp.fields, **values)
+
+
+def gate_ran(stamp: Stamp, result: GateResult, package: str) -> ev.GateRan:
+    """The record of a gate over this package, with what it tried and what got past it."""
+    found: ev.GateRan = event(
+        ev.GateRan, stamp,
+        package=package, gate=result.version, passed=result.passed, failures=result.failures,
+        mutants=len(result.mutants), variants=len(result.variants),
+        survivors=tuple(one.name for one in result.survivors),
+        broken_variants=tuple(one.name for one in result.broken_variants),
+    )  # fmt: skip
+    return found
 
 
 def made(kind: type[ev.Base], fields: Mapping[str, Any], **values: Any) -> Any:

@@ -120,6 +120,9 @@ def _agreement(states: list[ReviewState], measure: str, *, as_json: bool) -> Non
 def signoff(
     task: OneTask,
     statement: Annotated[str, typer.Option(help="What you sign: stands beside your name in the release.")] = "",
+    package: Annotated[
+        str | None, typer.Option(help="Hash of the package that you saw (status --json). Default: as it stands now.")
+    ] = None,
     actor: Actor = None,
     review_id: ReviewId = None,
     as_json: AsJson = False,
@@ -128,7 +131,8 @@ def signoff(
     with reported():
         mine = desk(actor, reads=not statement)
         if statement:
-            told(mine.sign(task, statement, review_id=review_id), f"Signed by {mine.actor.name}", as_json=as_json)
+            done = mine.sign(task, statement, package=package, review_id=review_id)
+            told(done, f"Signed by {mine.actor.name}", as_json=as_json)
             return
         found = mine.requirements(task)
     if as_json:

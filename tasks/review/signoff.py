@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tasks.review.state import ChangeState, ReviewState
@@ -29,20 +29,32 @@ class Turn:
 
 
 def requirements(
-    state: ReviewState, *, release_faults: Sequence[str] = (), reviewers: int = 2
+    state: ReviewState,
+    *,
+    release_faults: Sequence[str] = (),
+    reviewers: int = 2,
+    name: Callable[[str], str] = str,
+    to_come: Collection[str] | None = None,
 ) -> tuple[Requirement, ...]:
     """Everything that sign-off asks for, met and unmet, in the order that one would work through it.
 
     `release_faults`: what the package itself still lacks (Task.missing_for_release). `reviewers`: how many must judge.
+    `name`: of a person's id. `to_come`: whose review of the open round is not in, where sealed ones are known of; a
+    sealed review is in, although the state does not show it yet.
     """
-    waiting = [person for person in state.round_reviewers if person not in state.submitted]
+    missing = [person for person in state.round_reviewers if person not in state.submitted]
+    waiting = [person for person in missing if to_come is None or person in to_come] or missing
     # Somebody assigned after the last round decides and signs as well, so they have to have judged the task.
     judged = {person for (_, person), review in state.reviews.items() if review.submitted}
-    unheard = [person for person in state.reviewers if person not in judged and person not in waiting]
+    unheard = [person for person in state.reviewers if person not in judged and person not in state.round_reviewers]
     undecided = _with(state, "undecided")
     split, blocked, accepted = _with(state, "split"), _with(state, "blocked"), _with(state, "accepted")
     on_task = [veto for veto in state.vetoes if not veto.change]
     gate = state.gate
+
+    def names(ids: Iterable[str]) -> str:
+        return ", ".join(name(id) for id in ids)
+
     return (
         Requirement(
             "reviewers", f"{reviewers} reviewers are assigned", len(state.reviewers) >= reviewers,
@@ -51,8 +63,8 @@ def requirements(
         Requirement(
             "reviews", "Everybody who decides has submitted a review",
             bool(state.round) and not waiting and not unheard,
-            f"Waiting for: {', '.join(waiting)}." if waiting
-            else f"The lead opens a round for {', '.join(unheard) or 'the reviewers'}.",
+            f"Waiting for: {names(waiting)}." if waiting
+            else f"The lead opens a round for {names(unheard) or 'the reviewers'}.",
         ),
         Requirement(
             "findings", "No finding is open", not state.open_findings,
@@ -60,7 +72,7 @@ def requirements(
         ),
         Requirement(
             "task-veto", "Nobody holds the task unsafe", not on_task,
-            f"Veto by {', '.join(veto.owner for veto in on_task)}: they lift it once the danger is gone.",
+            f"Veto by {names(veto.owner for veto in on_task)}: they lift it once the danger is gone.",
         ),
         Requirement(
             "vetoes", "No change stands under a veto", not blocked,
@@ -68,7 +80,7 @@ def requirements(
         ),
         Requirement(
             "decided", "Every change is decided", not undecided,
-            f"{len(undecided)} wait for: {', '.join(sorted({p for c in undecided for p in c.waiting_for}))}.",
+            f"{len(undecided)} wait for: {names(sorted({p for c in undecided for p in c.waiting_for}))}.",
         ),
         Requirement(
             "split", "No decision is split", not split, f"{len(split)} for the adjudicator.",
@@ -104,6 +116,8 @@ def turns(state: ReviewState) -> tuple[Turn, ...]:
             out.append(Turn(person, state.assigned.get(person, "reviewer"), "review", f"Review, round {state.round}"))
     if out:
         return tuple(out)
+    if not state.reviewers and state.stage != "released":
+        out.append(Turn("", "lead", "assign", "Assign reviewers: nobody is left who decides"))
     for person in state.reviewers:
         mine = [change for change in _with(state, "undecided") if person in change.waiting_for]
         if mine:

@@ -142,14 +142,15 @@ class ReviewState:
 
     @property
     def stage(self) -> Stage:
-        """Where the task stands."""
-        if self.releases and self.released_package == self.package and not self.round_is_open:
+        """Where the task stands. What a later round finds in a released task has to be answered like anything else."""
+        live = self.live_changes
+        open_ = self.round_is_open or live or self.open_findings or self.vetoes
+        if self.releases and self.released_package == self.package and not open_:
             return "released"
         if not self.round:
             return "unassigned"
         if self.round_is_open:
             return "review"
-        live = self.live_changes
         if any(change.status in ("undecided", "split", "blocked") for change in live):
             return "decide"
         if live:
@@ -169,14 +170,14 @@ class ReviewState:
 def fold(task: str, events: Iterable[Event]) -> ReviewState:
     """The state that the events add up to, in their order. Unknown references are ignored, never an error: what may
     be written is checked before it is, and what was written stays readable."""
-    f = _Folding(task)
+    f = Folding(task)
     for event in events:
         f.take(event)
     return f.state()
 
 
-class _Folding:
-    """The working state of a fold."""
+class Folding:
+    """A fold that is under way: `take` events in their order, ask for the `state` after any of them."""
 
     def __init__(self, task: str) -> None:
         self.task = task
@@ -253,6 +254,11 @@ class _Folding:
             case DefectReported():
                 self.defects.append(event)
 
+    def ref(self, change: str) -> ChangeRef | None:
+        """The change as it was last put up; None where it never was."""
+        found = self.refs.get(change)
+        return found[0] if found else None
+
     def _put_up(self, ref: ChangeRef, event: Proposed) -> None:
         if ref.change in self.refs:
             # Put up again, for instance after it was applied and taken back: it is decided anew; a veto still stands.
@@ -288,6 +294,8 @@ class _Folding:
 
     def _decided(self, event: Decided) -> None:
         self.decisions.setdefault(event.change, []).append(event)
+        # What was settled was what had been said until then.
+        self.adjudications.pop(event.change, None)
         if event.decision == "veto" and not self._has_veto(event.change, event.actor):
             self.vetoes.append(Veto(event.change, event.actor, event.reason, event.round))
 
@@ -295,6 +303,7 @@ class _Folding:
         self.vetoes = [v for v in self.vetoes if (v.change, v.owner) != (event.change, event.owner)]
         if not event.change:
             return
+        self.adjudications.pop(event.change, None)
         # Lifted by its owner: they decide anew. Lifted over their head: what is left of the veto is their rejection.
         kept = []
         for decision in self.decisions.get(event.change, ()):
@@ -331,11 +340,12 @@ class _Folding:
             findings=dict(self.findings),
             changes=changes,
             proposals={proposed.proposal: proposed for _, proposed in self.refs.values()},
-            # A veto on a change that was overtaken by other bytes has nothing left to hold up.
+            # A veto on a change that was overtaken by other bytes, or that nobody wants, has nothing left to hold up.
             vetoes=tuple(
                 v
                 for v in self.vetoes
-                if not v.change or (v.change in changes and changes[v.change].status != "outdated")
+                if not v.change
+                or (v.change in changes and changes[v.change].status != "outdated" and v.change not in rejected)
             ),
             gate=self.gate if self.gate and self.gate.package == self.package else None,
             signatures=dict(self.signatures),
@@ -361,7 +371,8 @@ class _Folding:
         must = [person for person in self._deciders() if not (ref.made_by_hand and person == proposed.made_by)]
         waiting = tuple(p for p in must if p not in over_these_bytes or over_these_bytes[p].decision == "discuss")
         status = self._status(id, ref, {p: over_these_bytes[p] for p in must if p in over_these_bytes}, waiting)
-        if status == "split" and adjudicated:
+        # A ruling against the change also holds where those who were against it are not assigned any more.
+        if adjudicated and (status == "split" or (status == "accepted" and adjudicated.decision == "reject")):
             status = "accepted" if adjudicated.decision == "approve" else "rejected"
         return ChangeState(
             ref, proposed.proposal, proposed.made_by, proposed.round, status, over_these_bytes, tuple(outdated),
@@ -378,7 +389,8 @@ class _Folding:
             return "applied"
         words = [decision.decision for decision in decisions.values()]
         done = bool(words) and not waiting
-        if done and all(word == "reject" for word in words):
+        # A veto is a rejection too: what nobody wants is closed, without its owner having to say that it is safe now.
+        if done and all(word in ("reject", "veto") for word in words):
             return "rejected"
         if id in self.replaced or self.units.get(ref.unit, ref.base) != ref.base:
             return "outdated"
@@ -393,19 +405,23 @@ class _Folding:
 
 
 def _decide_groups(changes: dict[str, ChangeState]) -> None:
-    """Dependent changes stand or fall together: a group is as far as its least decided member."""
-    order: tuple[ChangeStatus, ...] = ("blocked", "undecided", "split", "rejected", "accepted")
+    """Dependent changes stand or fall together: a group is as far as its least decided member, and what is left of it
+    where other bytes have overtaken one of them is outdated too."""
+    order: tuple[ChangeStatus, ...] = ("outdated", "blocked", "undecided", "split", "rejected", "accepted")
     groups: dict[tuple[str, str], list[str]] = {}
     for id, change in changes.items():
         if change.ref.group:
             groups.setdefault((change.proposal, change.ref.group), []).append(id)
     for members in groups.values():
         found = [changes[id].status for id in members]
-        if any(status in ("applied", "outdated") for status in found) or len(set(found)) == 1:
+        if "applied" in found or len(set(found)) == 1:
             continue
         worst = next(status for status in order if status in found)
         for id in members:
             c = changes[id]
+            if worst == "outdated" and c.status == "rejected":
+                continue
+            waiting = c.waiting_for if worst in ("undecided", "blocked") else ()
             changes[id] = ChangeState(
-                c.ref, c.proposal, c.made_by, c.round, worst, c.decisions, c.outdated, c.waiting_for, c.adjudicated
+                c.ref, c.proposal, c.made_by, c.round, worst, c.decisions, c.outdated, waiting, c.adjudicated
             )

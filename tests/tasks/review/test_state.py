@@ -109,7 +109,8 @@ DECISIONS = {
     ("approve", "discuss"): "undecided",
     ("veto",): "blocked",
     ("veto", "approve"): "blocked",
-    ("reject", "veto"): "blocked",
+    ("reject", "veto"): "rejected",
+    ("veto", "veto"): "rejected",
 }
 
 
@@ -157,6 +158,60 @@ def test_a_veto_lifted_over_its_owner_leaves_their_rejection() -> None:
         reason="Label agrees.",
     )  # fmt: skip
     assert story.state.changes[one.change].status == "accepted"
+
+
+def adjudicate(story: Story, one: ev.ChangeRef, decision: str) -> None:
+    story.add(
+        ev.Adjudicated, "judy", "adjudicator", change=one.change, base=BASE, result=RESULT, decision=decision,
+        reason="Label agrees.",
+    )  # fmt: skip
+
+
+def test_a_ruling_is_on_what_had_been_said_and_not_on_a_later_veto() -> None:
+    story, one = decided("approve", "reject")
+    adjudicate(story, one, "approve")
+    assert story.state.changes[one.change].status == "accepted"
+    story.decide("bob", "veto", one)
+    assert story.state.changes[one.change].status == "blocked"
+    story.add(
+        ev.VetoLifted,
+        "judy",
+        "adjudicator",
+        change=one.change,
+        owner="bob",
+        owner_says="does not agree",
+        reason="Kept to.",
+    )
+    assert story.state.changes[one.change].status == "split", "the older ruling does not answer the veto"
+
+
+def test_the_rejection_of_somebody_assigned_after_a_ruling_reaches_the_adjudicator() -> None:
+    story, one = decided("approve", "reject")
+    adjudicate(story, one, "approve")
+    story.add(ev.Assigned, person="cleo", as_role="reviewer")
+    assert story.state.changes[one.change].waiting_for == ("cleo",)
+    story.decide("cleo", "reject", one)
+    assert story.state.changes[one.change].status == "split"
+
+
+def test_a_ruling_against_a_change_outlasts_the_assignment_of_who_was_against_it() -> None:
+    story, one = decided("approve", "reject")
+    adjudicate(story, one, "reject")
+    story.add(ev.Unassigned, person="bob", reason="On leave.")
+    assert story.state.changes[one.change].status == "rejected"
+
+
+def test_what_nobody_wants_is_closed_although_its_veto_was_never_lifted() -> None:
+    story, one = decided("veto", "reject")
+    state = story.state
+    assert (state.changes[one.change].status, state.vetoes, state.live_changes) == ("rejected", (), ())
+    assert state.changes[one.change].decisions["ann"].decision == "veto", "it stays in the record"
+    assert state.rejected == {one.change}
+    # Somebody who is asked later may want it, and then the veto stands against them.
+    story.add(ev.Assigned, person="cleo", as_role="reviewer")
+    story.decide("cleo", "approve", one)
+    assert story.state.changes[one.change].status == "blocked"
+    assert [veto.owner for veto in story.state.vetoes] == ["ann"]
 
 
 def test_nobody_decides_on_a_change_made_by_hand_by_themselves() -> None:
@@ -210,6 +265,27 @@ def test_a_group_is_as_far_as_its_least_decided_member() -> None:
     assert {c.status for c in story.state.changes.values()} == {"undecided"}
     story.decide("bob", "reject", two)
     assert {c.status for c in story.state.changes.values()} == {"split"}
+
+
+def test_what_is_left_of_a_group_is_outdated_with_the_member_that_was_overtaken() -> None:
+    story = Story().opened("ann", "bob")
+    one, two, other = change(1, group="g"), change(2, group="g"), change(3, unit="file-1.md")
+    story.propose(one, two)
+    story.decide("ann", "veto", one)
+    story.decide("bob", "approve", one)
+    for person in ("ann", "bob"):
+        story.decide(person, "approve", two)
+    assert {c.status for c in story.state.changes.values()} == {"blocked"}
+    story.propose(other)
+    for person in ("ann", "bob"):
+        story.decide(person, "approve", other)
+    story.apply(other)
+    states = story.state.changes
+    assert [states[c.change].status for c in (one, two, other)] == ["outdated", "outdated", "applied"]
+    # Put up again it is decided anew, and the veto that was never lifted stands.
+    again = change(1, unit="file-1.md").model_copy(update={"base": RESULT, "result": OTHER})
+    story.propose(again)
+    assert story.state.changes[one.change].status == "blocked"
 
 
 def test_an_unsafe_dimension_is_a_veto_on_the_task() -> None:
@@ -269,6 +345,43 @@ def test_the_stages_of_one_task() -> None:
     assert [turn.what for turn in turns(story.state)] == ["release"]
     story.add(ev.Released, package=NEXT, version="1.0.0", tag="release/demo-task/1.0.0", manifest=OTHER)
     assert story.state.stage == "released"
+
+
+def test_what_a_later_round_finds_in_a_released_task_is_somebodys_turn() -> None:
+    story, found = Story().opened("ann", "bob"), finding("blocking")
+    story.review("ann")
+    story.review("bob")
+    for person in ("ann", "bob"):
+        story.add(ev.Signed, person, "reviewer", package=PACKAGE, statement="Sound.")
+    story.add(ev.Released, package=PACKAGE, version="1", tag="release/demo-task/1", manifest=OTHER)
+    story.round = 2
+    story.add(ev.RoundOpened, package=PACKAGE, reviewers=("ann", "bob"))
+    story.review("ann", "unsafe", found)
+    story.review("bob")
+    assert story.state.stage == "proposals"
+    assert {turn.what for turn in turns(story.state)} == {"veto", "propose"}
+    story.add(ev.VetoLifted, "ann", "reviewer", change="", owner="ann", owner_says="lifted it", reason="Mine.")
+    assert story.state.stage == "proposals"
+    story.add(ev.FindingWithdrawn, "ann", "reviewer", finding=found.id, reason="My mistake.")
+    assert story.state.stage == "released"
+
+
+def test_where_nobody_is_left_who_decides_it_is_the_leads_turn() -> None:
+    story = Story().opened("ann")
+    story.add(ev.Unassigned, person="ann", reason="On leave.")
+    assert [(turn.role, turn.what) for turn in turns(story.state)] == [("lead", "assign")]
+
+
+def test_what_is_missing_is_told_by_name_and_a_sealed_review_is_in() -> None:
+    story = Story().opened("ed", "bob")
+    called = {"ed": "Edith Jones", "bob": "Bob"}
+    found = {one.key: one.todo for one in requirements(story.state, name=called.__getitem__, to_come=("ed",))}
+    assert found["reviews"] == "Waiting for: Edith Jones."
+    assert found["vetoes"].startswith("0 blocked:"), "a short id is not looked for in words"
+    story.add(ev.Unassigned, person="ed", reason="On leave.")
+    story.add(ev.Assigned, person="cleo", as_role="reviewer")
+    found = {one.key: one.todo for one in requirements(story.state, name=str.upper, to_come=())}
+    assert found["reviews"] == "Waiting for: BOB.", "all are in, and are being opened"
 
 
 def test_a_gate_that_passed_on_other_bytes_is_no_gate() -> None:
