@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -80,7 +81,10 @@ class Commit:
 
 
 class View:
-    """The repository as it stood at one commit. Valid only inside the call that hands it out."""
+    """The repository as it stood at one commit. Valid only inside the call that hands it out.
+
+    Raises StoreError where an object that is asked for is damaged or missing.
+    """
 
     def __init__(self, repo: git.Repo, at: str) -> None:
         self._repo, self.at = repo, at
@@ -88,7 +92,7 @@ class View:
 
     def tasks(self) -> list[str]:
         """Ids of the packages, sorted."""
-        names = _git(self._repo, "ls-tree", "-d", "-z", "--name-only", self.at).split("\0")
+        names = _read(self._repo, "ls-tree", "-d", "-z", "--name-only", self.at).split("\0")
         return sorted(name for name in names if name)
 
     def paths(self, prefix: str = "") -> dict[str, str]:
@@ -100,7 +104,7 @@ class View:
             below = f"{prefix}/"
             return {path: blob for path, blob in self._trees[""].items() if path.startswith(below)}
         if prefix not in self._trees:
-            listed = _git(self._repo, "ls-tree", "-r", "-z", self.at, *(["--", f"{prefix}/"] if prefix else []))
+            listed = _read(self._repo, "ls-tree", "-r", "-z", self.at, *(["--", f"{prefix}/"] if prefix else []))
             rows = (row.partition("\t") for row in listed.split("\0") if row)
             self._trees[prefix] = {path: meta.split(" ")[2] for meta, _, path in rows}
         return self._trees[prefix]
@@ -112,7 +116,12 @@ class View:
 
     def blob(self, hash: str) -> bytes:
         """The bytes of a blob."""
-        return cast("bytes", self._repo.odb.stream(bytes.fromhex(hash)).read())
+        with _reading(self._repo):
+            stream = self._repo.odb.stream(bytes.fromhex(hash))
+            data = cast("bytes", stream.read())
+            if len(data) != stream.size:
+                raise OSError("an object is cut short")
+            return data
 
     def files(self, task: str) -> dict[str, bytes]:
         """Every file of one package, {path inside it: bytes}."""
@@ -121,7 +130,7 @@ class View:
     def submitted(self, review_id: str, task: str) -> str | None:
         """The commit that carries this Review-Id among those of a task, or None: the same submission twice is one."""
         # grep finds commits that say it anywhere, and ids that merely begin alike; the trailer itself decides.
-        said = _git(
+        said = _read(
             self._repo, "log", "--format=%H%x00%(trailers:key=Review-Id,valueonly,separator=%x00)%x1e",
             "--fixed-strings", f"--grep=Review-Id: {review_id}", self.at, "--", f"{task}/",
         )  # fmt: skip
@@ -245,7 +254,7 @@ class Store:
     def tags(self) -> dict[str, str]:
         """{tag: commit}, oldest first."""
         with self._open() as repo:
-            said = _git(
+            said = _read(
                 repo, "for-each-ref", "--sort=creatordate", "--format=%(refname:strip=2)%00%(*objectname)", "refs/tags"
             )
             return dict(cast("tuple[str, str]", tuple(row.split("\0"))) for row in said.splitlines() if row)
@@ -255,7 +264,7 @@ class Store:
         with self._open() as repo:
             where = ["--", f"{task}/"] if task else []
             fields = "%H%x00%an%x00%ae%x00%aI%x00%s%x00%(trailers:only,unfold)%x1e"
-            said = _git(repo, "log", f"--format={fields}", f"-{limit}", self._revision(repo, at), *where)
+            said = _read(repo, "log", f"--format={fields}", f"-{limit}", self._revision(repo, at), *where)
         entries = []
         for row in said.split("\x1e"):
             if not row.strip():
@@ -271,7 +280,7 @@ class Store:
     def diff(self, old: str, new: str, task: str) -> str:
         """What changed in one task between two commits, as git shows it, reviews/ left out."""
         with self._open() as repo:
-            return _git(
+            return _read(
                 repo, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
                 self._revision(repo, old), self._revision(repo, new), "--", f"{task}/", f":(exclude){task}/reviews/",
             )  # fmt: skip
@@ -400,6 +409,31 @@ def _git(repo: git.Repo, *arguments: str, stdin: bytes | None = None) -> str:
     return cast("bytes", out).decode("utf-8", "surrogateescape")
 
 
+def _read(repo: git.Repo, *arguments: str) -> str:
+    """The output of a git command that changes nothing. Raises StoreError where the repository cannot be read."""
+    with _reading(repo):
+        return _git(repo, *arguments)
+
+
+@contextmanager
+def _reading(repo: git.Repo) -> Iterator[None]:
+    """What cannot be read as one message, without a file's content: a damaged or missing object, a disk that fails."""
+    try:
+        yield
+    except (git.CommandError, git.ODBError, zlib.error, OSError, ValueError) as failure:
+        what = _fatal(str(failure.stderr)) if isinstance(failure, git.CommandError) else type(failure).__name__
+        raise StoreError(
+            f"the task repository is damaged or cannot be read: {what[:200]}",
+            where=str(repo.git_dir),
+            remedy="Nothing was changed. See what is wrong with: git fsck --full; put it back from a copy.",
+        ) from None
+
+
+def _fatal(said: str) -> str:
+    """The first line of git's words that tells the fault."""
+    return next((line.strip() for line in said.splitlines() if "fatal" in line or "error" in line), "")
+
+
 def _commit(repo: git.Repo, parent: str, submission: Submission) -> str:
     """A commit object on `parent` ("" = none). Nothing points to it yet."""
     rows = []
@@ -482,9 +516,7 @@ def _faults(path: Path) -> Iterator[None]:
         for sign, what, remedy in _KNOWN:
             if sign in said:
                 raise StoreError(f"{what}; nothing was written.", where=str(path), remedy=remedy) from None
-        first = next(
-            (line.strip() for line in str(failure.stderr).splitlines() if "fatal" in line or "error" in line), ""
-        )
+        first = _fatal(str(failure.stderr))
         raise StoreError(f"git failed, nothing was written: {first[:200]}", where=str(path)) from None
     except OSError as failure:
         raise _disk(path, failure) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -370,3 +371,39 @@ def git(store: Store, *arguments: str) -> str:
 
 def run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
+
+
+# ---- a damaged repository -------------------------------------------------------------------------------------------
+
+
+def _loose(store: Store, hash: str) -> Path:
+    path = store.path / "objects" / hash[:2] / hash[2:]
+    path.chmod(0o644)
+    return path
+
+
+@pytest.mark.parametrize("damage", ["garbage", "cut", "gone"])
+def test_a_damaged_file_is_one_message_without_its_content(store: Store, damage: str) -> None:
+    with store.at() as view:
+        path = _loose(store, view.paths(TINY_ID)[f"{TINY_ID}/instruction.md"])
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(b"not zlib" if damage == "garbage" else path.read_bytes()[:30])
+    with pytest.raises(StoreError, match="damaged or cannot be read") as said, store.at() as view:
+        view.read(f"{TINY_ID}/instruction.md")
+    assert "git fsck" in str(said.value)
+    assert "e-consult" not in str(said.value)
+
+
+def test_a_damaged_commit_is_one_message_for_whoever_reads_the_history(store: Store) -> None:
+    first_commit = store.head()
+    (second,) = once(store, note("r-1"))
+    once(store, note("r-2"))
+    _loose(store, second).write_bytes(b"not zlib")
+    # The commit graph holds copies of what it indexes.
+    shutil.rmtree(store.path / "objects" / "info" / "commit-graphs", ignore_errors=True)
+    (store.path / "objects" / "info" / "commit-graph").unlink(missing_ok=True)
+    for read in (lambda: store.history(TINY_ID), lambda: store.diff(first_commit, second, TINY_ID)):
+        with pytest.raises(StoreError):
+            read()
