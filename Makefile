@@ -32,7 +32,7 @@ soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak $(ARGS)
 	$(BIN)/python -m benchmarks.review_pages --commits 20000
 
-lock:
+lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --extra dev --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --quiet pyproject.toml -o requirements.lock
 

@@ -68,7 +68,7 @@ class Review(Strict):
 
 
 class Hapi(Strict):
-    """The `hapi` backend: a HAPI FHIR server a session, in Docker."""
+    """The `hapi` backend, a HAPI FHIR server a session in Docker: read and checked, but no backend of that name yet."""
 
     image: str = "hapiproject/hapi:v8.8.0-1"
     memory: Annotated[str, StringConstraints(pattern=r"^[0-9]+[kmg]$")] = Field(default="2g", description="as Docker")
@@ -77,7 +77,7 @@ class Hapi(Strict):
 
 
 class Url(Strict):
-    """The `url` backend: any R4 server. It has no isolation."""
+    """The `url` backend, any R4 server, without isolation: read and checked, but no backend of that name yet."""
 
     base_url: str = ""
     token_env: Variable = Field(default="", description="variable that holds a bearer token")
@@ -187,7 +187,7 @@ def read(path: Path) -> Settings:
     return settings
 
 
-#: What a first start writes: every table with its defaults, and people who do not exist.
+#: What a first start writes: every table that does something, with its defaults, and people who do not exist.
 FIRST = """\
 # Settings of this workspace. Every key is checked; a mistake is named with its line.
 
@@ -275,17 +275,7 @@ blind = true         # nobody sees another's judgement before all are in
 # ---- the record that agents work in ----
 
 [ehr]
-backend = "embedded" # embedded | hapi | url
-
-[ehr.hapi]
-image = "hapiproject/hapi:v8.8.0-1"
-memory = "2g"
-pool = 2             # containers kept warm
-start_timeout_s = 180
-
-[ehr.url]
-base_url = ""        # any R4 server; no isolation
-token_env = ""       # variable that holds a bearer token
+backend = "embedded" # in this process; there is no other one yet
 
 # ---- models ----
 # One table a model. Keys stay in the environment: key_env names the variable. Prices in USD per million tokens.

@@ -213,7 +213,7 @@ class TrialOutcome(Strict):
 
 
 class Event(Strict):
-    """A line of trajectory.jsonl. The payload keys by type are listed in docs/architecture.md."""
+    """A line of trajectory.jsonl. The payload keys by type are listed in docs/running.md."""
 
     n: int = Field(ge=1, description="1 = the trial's first event")
     at: AwareDatetime
