@@ -32,7 +32,7 @@ from authoring.jsontext import EditError
 from authoring.safety import weakened
 from tasks.errors import StoreError
 from tasks.fhir.resources import dump_json, parse_json
-from tasks.package import load
+from tasks.package import Task, load
 from tasks.review.events import ChangeRef, new_id
 from tasks.strict import Strict
 
@@ -125,7 +125,7 @@ def prepare(files: Files, proposal: Proposal, *, rejected: frozenset[str] = froz
     package = Package(files)
     after = _composed(package, enumerate(edits, 1))
     alone = [_applied(package, edit) for edit in edits]
-    groups = _groups(package, edits, alone)
+    groups = _groups(package, edits, alone, proposal.task)
     ids: set[str] = set()
     failures: list[Failure] = []
     refs: list[ChangeRef] = []
@@ -170,7 +170,7 @@ def _applied(package: Package, edit: Edit) -> Package | None:
         return None
 
 
-def _groups(package: Package, edits: Sequence[Edit], alone: Sequence[Package | None]) -> list[str]:
+def _groups(package: Package, edits: Sequence[Edit], alone: Sequence[Package | None], task: str) -> list[str]:
     """A group's name for each edit ("" = stands by itself): edits that need each other are decided as one."""
     parent = list(range(len(edits)))
 
@@ -199,10 +199,56 @@ def _groups(package: Package, edits: Sequence[Edit], alone: Sequence[Package | N
                 if introduced[other]
             ):
                 parent[root(earlier)] = root(later)
-    sizes: dict[int, int] = {}
+    members: dict[int, frozenset[int]] = {}
     for n in range(len(edits)):
-        sizes[root(n)] = sizes.get(root(n), 0) + 1
-    return [f"g{root(n) + 1}" if sizes[root(n)] > 1 else "" for n in range(len(edits))]
+        members[root(n)] = members.get(root(n), frozenset()) | {n}
+    names = [""] * len(edits)
+    for group in _readable_groups(package, edits, list(members.values()), task):
+        for n in group if len(group) > 1 else ():
+            names[n] = f"g{max(group) + 1}"
+    return names
+
+
+def _readable_groups(
+    package: Package, edits: Sequence[Edit], groups: list[frozenset[int]], task: str
+) -> list[frozenset[int]]:
+    """The groups, those made one that can only be read together: a checkpoint that quotes words which another edit
+    brings in, a function or an example that comes with it. What is unreadable with all of them stays as it is."""
+    known: dict[frozenset[int], bool] = {frozenset(): _reads(package, (), task)}
+    if not known[frozenset()]:
+        return groups
+
+    def reads(numbers: frozenset[int]) -> bool:
+        mine = frozenset(n for n in numbers if not path_of(edits[n]).startswith("chart/"))
+        if mine not in known:
+            known[mine] = _reads(package, [edits[n] for n in sorted(mine)], task)
+        return known[mine]
+
+    for start in list(groups):
+        group = next((one for one in groups if start <= one), None)
+        if group is None or reads(group):
+            continue
+        others = [
+            one for one in groups if one != group and any(not path_of(edits[n]).startswith("chart/") for n in one)
+        ]
+        needed = next(([one] for one in others if reads(group | one)), others)
+        if not reads(group.union(*needed)):
+            continue
+        for one in others if len(needed) > 1 else ():
+            if reads(group.union(*(left := [other for other in needed if other != one]))):
+                needed = left
+        groups = [one for one in groups if one != group and one not in needed] + [group.union(*needed)]
+    return groups
+
+
+def _reads(package: Package, edits: Iterable[Edit], task: str) -> bool:
+    """Whether the package can be read with these edits; its chart and its reviews have no part in that."""
+    try:
+        files = _composed(package, enumerate(edits, 1)).files()
+        load({path: data for path, data in files.items() if not path.startswith(("chart/", "reviews/"))}, where=task)
+    except Exception:  # noqa: BLE001 (whatever makes it unreadable)
+        return False
+    return True
 
 
 def _mentions(text: str, names: Sequence[str]) -> bool:
@@ -240,25 +286,40 @@ def _words(edit: Edit) -> str:
 
 
 def _weakens(package: Package, proposal: Proposal, refs: Sequence[ChangeRef]) -> dict[str, tuple[str, ...]]:
-    """Which changes make a safety checkpoint weaker: each is asked alone, after the group members before it."""
+    """Which changes make a safety checkpoint weaker: each is asked alone, after the group members before it; with all
+    of them where it cannot be read otherwise."""
     before = load(package.files(), where=proposal.task)
     if not any(checkpoint.is_safety for checkpoint in before.checkpoints):
         return {}
     found: dict[str, tuple[str, ...]] = {}
     for number, (one, ref) in enumerate(zip(proposal.edits, refs, strict=True)):
-        if path_of(one.edit) not in ("checkpoints.toml", "checkpoints.py"):
+        if path_of(one.edit) not in ("checkpoints.toml", "checkpoints.py", "task.toml"):
             continue
-        members = [n for n in range(number) if ref.group and refs[n].group == ref.group]
-        after = _composed(package, [(n + 1, proposal.edits[n].edit) for n in [*members, number]])
-        try:
-            now = load(after.files(), where=proposal.task)
-        except Exception:  # noqa: BLE001 (whatever makes it unreadable, it is not shown to be as strict as before)
+        members = [n for n in range(len(refs)) if n == number or (ref.group and refs[n].group == ref.group)]
+        sets = ([n for n in members if n <= number], members)
+        now = next((task for numbers in sets if (task := _loaded(package, proposal, numbers)) is not None), None)
+        if now is None:
+            # Whatever makes it unreadable, it is not shown to be as strict as before.
             found[ref.change] = ("the checkpoints cannot be read with this change alone",)
             continue
-        reasons = weakened(before.checkpoints, now.checkpoints, code=(before.code or "", now.code or ""))
+        reasons = weakened(
+            before.checkpoints,
+            now.checkpoints,
+            code=(before.code or "", now.code or ""),
+            context=(before.meta.context, now.meta.context),
+        )
         if reasons:
             found[ref.change] = tuple(f"{id}: {why}" for id, whys in reasons.items() for why in whys)
     return found
+
+
+def _loaded(package: Package, proposal: Proposal, numbers: Iterable[int]) -> Task | None:
+    """The task with some edits of a proposal; None where it cannot be read with them."""
+    try:
+        after = _composed(package, [(n + 1, proposal.edits[n].edit) for n in numbers])
+        return load(after.files(), where=proposal.task)
+    except Exception:  # noqa: BLE001 (whatever makes it unreadable)
+        return None
 
 
 def dump_proposal(proposal: Proposal) -> bytes:

@@ -7,9 +7,11 @@ be at least as strict as before counts as weaker.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from tasks.declarations import Checkpoint, OrderRow
+from tasks.manifest import Context
 
 _CRITICALITY = ("optional", "required", "critical")
 _SEVERITY = ("none", "mild", "moderate", "severe", "death")
@@ -17,26 +19,46 @@ _LIKELIHOOD = ("unlikely", "possible", "likely")
 
 
 def weakened(
-    before: Sequence[Checkpoint], after: Sequence[Checkpoint], *, code: tuple[str, str] = ("", "")
+    before: Sequence[Checkpoint],
+    after: Sequence[Checkpoint],
+    *,
+    code: tuple[str, str] = ("", ""),
+    context: tuple[Context | None, Context | None] = (None, None),
 ) -> dict[str, tuple[str, ...]]:
     """{checkpoint id: what became, or may have become, weaker} for every safety checkpoint of `before`.
 
-    `code` is checkpoints.py before and after.
+    `code` is checkpoints.py before and after, `context` the case: who asks, at which time, with which authority.
     """
     now = {checkpoint.id: checkpoint for checkpoint in after}
-    changed_code = _changed_functions(*code)
+    graded = {name for one in (*before, *after) for name in _code_of(one)}
+    changes = _Changes.between(*code, graded)
+    case = [words for name, words in _CASE.items() if len({getattr(one, name, None) for one in context}) > 1]
     found = {}
     for old in before:
         if not old.is_safety:
             continue
         new = now.get(old.id)
-        reasons = ("it is removed",) if new is None else tuple(_reasons(old, new, changed_code))
+        reasons = ("it is removed",) if new is None else (*_reasons(old, new, changes), *case)
         if reasons:
             found[old.id] = reasons
     return found
 
 
-def _reasons(old: Checkpoint, new: Checkpoint, changed_code: Mapping[str, bool]) -> list[str]:
+#: What the case states and every verdict may rest on: an order counts by the authority, a value by the clock.
+_CASE = {
+    "authority": "what the agent may do about it changed: order, prepare orders, or recommend",
+    "now": "the time at which the case plays changed",
+    "patient": "the patient of the case changed",
+    "practitioner": "the clinician of the case changed",
+}
+
+
+def _code_of(checkpoint: Checkpoint) -> set[str]:
+    """The names of checkpoints.py that a checkpoint is graded by."""
+    return {name for name in (checkpoint.function, checkpoint.truth) if name}
+
+
+def _reasons(old: Checkpoint, new: Checkpoint, changes: _Changes) -> list[str]:
     out = []
     if new.harm is None or old.harm is None:
         if new.harm is None:
@@ -65,8 +87,7 @@ def _reasons(old: Checkpoint, new: Checkpoint, changed_code: Mapping[str, bool])
         out.append("the tolerance grew")
     if old.function != new.function:
         out.append("another function grades it")
-    names = {name for name in (new.function, new.truth) if name}
-    if any(changed_code.get(name, False) for name in names) or (names and changed_code.get("", False)):
+    if changes.concern(_code_of(old) | _code_of(new)):
         out.append("the code that grades it changed")
     if old.action != new.action:
         out.append(f"the action asked for is {new.action} instead of {old.action}")
@@ -99,25 +120,69 @@ def _as_strict(row: OrderRow, than: OrderRow) -> bool:
     return all(has.get(key) == value for key, value in wanted.items())
 
 
-def _changed_functions(old: str, new: str) -> dict[str, bool]:
-    """{function: whether its text changed}; "" stands for whatever is outside the functions (imports, constants,
-    helpers that any of them may call)."""
-    if old == new:
-        return {}
-    before, after = _functions(old), _functions(new)
-    called = {name: before.get(name) != after.get(name) for name in before.keys() | after.keys()}
-    return called
+@dataclass(frozen=True)
+class _Changes:
+    """What of checkpoints.py changed. `shared`: something that every function may rest on; `called`: the functions
+    whose text changed; `names`: what each function speaks of, on either side."""
+
+    shared: bool
+    called: frozenset[str]
+    names: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def between(cls, old: str, new: str, graded: Collection[str]) -> _Changes:
+        """`graded`: the functions that checkpoints name. One that none names is a helper: who calls it is not worked
+        out, its change counts for all. A new one counts where it is spoken of."""
+        if old == new:
+            return cls(shared=False, called=frozenset(), names={})
+        (outer, before), (rest, after) = _functions(old), _functions(new)
+        changed = frozenset(name for name in before.keys() | after.keys() if _text(before, name) != _text(after, name))
+        names = {
+            name: frozenset().union(*(_spoken(node) for side in (before, after) for node in side.get(name, ())))
+            for name in before.keys() | after.keys()
+        }
+        helper = any(name in before and name not in graded for name in changed)
+        return cls(outer != rest or helper, changed, names)
+
+    def concern(self, functions: Collection[str]) -> bool:
+        """Whether one of these functions, or one that they call through any number of steps, changed."""
+        if not functions:
+            return False
+        seen: set[str] = set()
+        left = list(functions)
+        while left:
+            name = left.pop()
+            if name not in seen:
+                seen.add(name)
+                left += self.names.get(name, ())
+        return self.shared or bool(seen & self.called)
 
 
-def _functions(code: str) -> dict[str, str]:
+_Functions = Mapping[str, Sequence[ast.FunctionDef]]
+
+
+def _functions(code: str) -> tuple[str, _Functions]:
+    """What stands outside the functions of a file (imports, constants), and its functions by name."""
     try:
         tree = ast.parse(code)
     except SyntaxError:
-        return {"": code}
-    inner = {node.name: ast.dump(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
-    private = {name: text for name, text in inner.items() if name.startswith("_")}
-    outer = [ast.dump(node) for node in tree.body if not isinstance(node, ast.FunctionDef)]
-    # A private helper may be called by any checkpoint function: a change of one counts for all.
-    return {name: text for name, text in inner.items() if name not in private} | {
-        "": "".join(outer) + "".join(private.values())
+        return code, {}
+    found: dict[str, list[ast.FunctionDef]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found.setdefault(node.name, []).append(node)
+    return "".join(ast.dump(node) for node in tree.body if not isinstance(node, ast.FunctionDef)), found
+
+
+def _text(functions: _Functions, name: str) -> str:
+    return "".join(ast.dump(node) for node in functions.get(name, ()))
+
+
+def _spoken(function: ast.FunctionDef) -> set[str]:
+    """Every name, and every text that may be one, in a function."""
+    return {
+        str(word)
+        for node in ast.walk(function)
+        for word in (getattr(node, "id", None), getattr(node, "attr", None), getattr(node, "value", None))
+        if isinstance(word, str)
     }

@@ -5,18 +5,19 @@ And statistics over a set of tasks: how far reviewers agreed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from authoring.applying import Consequence
-from authoring.clinical import Raw, Row, checkpoint_change, field_table
+from authoring.clinical import Raw, Row, checkpoint_change, consequence, field_table
 from authoring.diffs import FileDiff, diff
-from authoring.edits import Package
+from authoring.edits import Files, Package
 from authoring.jsontext import EditError
 from authoring.proposals import ProposedEdit, parse_proposal, path_in_package
 from authoring.seat import Snapshot
 from tasks.errors import UsageError, WorkbenchError
-from tasks.package import load
+from tasks.package import Task, load
 from tasks.review.agreement import MEASURES, Agreement, Item, agreement
 from tasks.review.checklist import DIMENSIONS
 from tasks.review.events import ChangeRef, Decided
@@ -26,7 +27,12 @@ from tasks.structure import chart_type
 
 @dataclass(frozen=True)
 class ChangeView:
-    """A change, what it does to the task as it stands, and what was decided on it."""
+    """A change, what it does to the task as it stands, and what was decided on it.
+
+    `sides`: the package without and with it, as far as they can be read. `read_with`: what it could only be read
+    together with, "" where it can be read by itself. `unreadable`: why it cannot be read at all; its words and its
+    consequence are unknown then, and the consequence says the most.
+    """
 
     ref: ChangeRef
     status: str
@@ -38,6 +44,9 @@ class ChangeView:
     diffs: tuple[FileDiff, ...]
     consequence: Consequence
     decisions: Mapping[str, Decided]
+    sides: tuple[Files, Files]
+    read_with: Literal["", "group", "proposal"] = ""
+    unreadable: str = ""
 
 
 def change_view(at: Snapshot, change: str) -> ChangeView:
@@ -52,42 +61,104 @@ def change_view(at: Snapshot, change: str) -> ChangeView:
     proposal = parse_proposal(at.files.get(path, b""), where=f"{at.task_id}/{path}")
     refs = at.state.proposals[found.proposal].changes
     place = [ref.change for ref in refs].index(change)
-    view = edit_view(at.task_id, at.files, proposal.edits, refs, place)
+    live = {one.ref.change for one in at.state.live_changes}
+    others = [number for number, ref in enumerate(refs) if ref.change in live]
+    view = edit_view(at.task_id, at.files, proposal.edits, refs, place, others)
     return replace(view, status=found.status, made_by=found.made_by, decisions=found.decisions)
 
 
 def edit_view(
-    task: str, files: Mapping[str, bytes], edits: Sequence[ProposedEdit], refs: Sequence[ChangeRef], place: int
+    task: str,
+    files: Mapping[str, bytes],
+    edits: Sequence[ProposedEdit],
+    refs: Sequence[ChangeRef],
+    place: int,
+    others: Collection[int] = (),
 ) -> ChangeView:
     """The edit at `place` of a proposal, put up or not, over a package; members of its group that it needs are applied
-    before it. Raises EditError where it does not apply."""
+    before it. Raises EditError where it does not apply.
+
+    With it alone the package may not be readable: a checkpoint quotes words that another edit brings in. It is read
+    with the members of its group then, or with those of the proposal that still stand (`others`).
+    """
     proposed, ref = edits[place], refs[place]
-    before = Package(files)
+    group = [n for n, one in enumerate(refs) if n == place or (ref.group and one.group == ref.group)]
+    earlier = [n for n in group if n < place]
+    start = before = Package(files)
     try:
         after = before.apply(proposed.edit)
     except EditError:
-        for number in range(place):
-            if ref.group and refs[number].group == ref.group:
-                before = before.apply(edits[number].edit)
+        before = _with(start, edits, earlier)
         after = before.apply(proposed.edit)
     old, new = before.files(), after.files()
-    title, rows, raw = _in_words(task, ref.unit, old, new, before, after)
+    read = _read(task, start, (old, new), edits, place, group, others)
+    title, rows, raw = _in_words(ref.unit, before, after, read.tasks)
+    meaning = consequence(*read.tasks) if read.tasks else Consequence(agent=True, grade=True)
     return ChangeView(
-        ref, "undecided", "", proposed.rationale, title, rows, raw, diff(old, new), Consequence.of(old, new, task=task),
-        {},
+        ref, "undecided", "", proposed.rationale, title, rows, raw, diff(old, new), meaning, {}, read.sides,
+        read.together, read.fault,
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class _Read:
+    """The package without and with a change, read where that is possible."""
+
+    sides: tuple[Files, Files]
+    tasks: tuple[Task, Task] | None
+    together: Literal["", "group", "proposal"] = ""
+    fault: str = ""
+
+
+def _read(
+    task: str,
+    start: Package,
+    alone: tuple[Files, Files],
+    edits: Sequence[ProposedEdit],
+    place: int,
+    group: Sequence[int],
+    others: Collection[int],
+) -> _Read:
+    """By itself, else after the members of its group before it, else with all of them, else with `others` too."""
+    try:
+        return _Read(alone, _loaded(task, alone))
+    except WorkbenchError as error:
+        fault = str(error)
+    earlier = [n for n in group if n < place]
+    tries: list[tuple[Literal["group", "proposal"], list[int], list[int]]] = [
+        ("group", earlier, [*earlier, place]),
+        ("group", [], list(group)),
+        ("proposal", [], sorted({*group, *others})),
+    ]
+    for together, without, with_ in tries:
+        try:
+            sides = _with(start, edits, without).files(), _with(start, edits, with_).files()
+            return _Read(sides, _loaded(task, sides), together)
+        except WorkbenchError:
+            continue
+    return _Read(alone, None, fault=fault)
+
+
+def _loaded(task: str, sides: tuple[Files, Files]) -> tuple[Task, Task]:
+    return load(sides[0], where=task), load(sides[1], where=task)
+
+
+def _with(package: Package, edits: Sequence[ProposedEdit], places: Iterable[int]) -> Package:
+    for number in places:
+        package = package.apply(edits[number].edit)
+    return package
+
+
 def _in_words(
-    task: str, unit: str, old: Mapping[str, bytes], new: Mapping[str, bytes], before: Package, after: Package
+    unit: str, before: Package, after: Package, tasks: tuple[Task, Task] | None
 ) -> tuple[str, tuple[Row, ...], tuple[Raw, ...]]:
     path, _, inner = unit.partition("#")
     if inner and chart_type(path):
         table = field_table(before.unit(unit), after.unit(unit))
         return table.title, table.rows, table.raw
-    if path == "checkpoints.toml" and inner:
+    if path == "checkpoints.toml" and inner and tasks:
         try:
-            told = checkpoint_change(load(old, where=task), load(new, where=task), inner)
+            told = checkpoint_change(*tasks, inner)
         except WorkbenchError:
             return "", (), ()
         return told.title, told.rows, told.raw

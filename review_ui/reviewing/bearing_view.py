@@ -180,12 +180,18 @@ def _written(task_id: str, package: str, _at: Sitting) -> tuple[Text, ...]:
     return texts_of(_at.task, _at.task.chart)
 
 
+def _same_task(files: Mapping[str, bytes], others: Mapping[str, bytes]) -> bool:
+    """Whether two packages hold the same task, whatever was reviewed on it."""
+    sides = ({path: data for path, data in one.items() if not path.startswith("reviews/")} for one in (files, others))
+    return next(sides) == next(sides)
+
+
 @kept(256)
 def _known(task_id: str, package: str, change: str, _at: Sitting, _unit: str, _view: ChangeView) -> Known | None:
     called = {id: words.partition(":")[0] for id, words in titles(_at.task).items()}
     try:
-        before, after = effects.packages(_at.at.task_id, _at.at.files, _view)
-        if as_it_stands := all(_at.at.files.get(diff.path) == diff.old for diff in _view.diffs):
+        before, after = effects.packages(_at.at.task_id, _view)
+        if as_it_stands := _same_task(_at.at.files, before.files):
             before = _at.task  # the same bytes, and its chart is indexed already
         lines = _lines(task_id, package, change, _unit, _view)
         chart = changed_chart(before, after, lines[1])

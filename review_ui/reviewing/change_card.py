@@ -20,10 +20,32 @@ from tasks.errors import WorkbenchError
 from tasks.review.events import Decided
 from tasks.review.state import ChangeState, FindingState
 from tasks.structure import chart_type
+from tasks.wording import counted
+
+#: Why a change is shown with others.
+READ_WITH = {
+    "group": "It cannot be read by itself: what follows is told with the changes that it stands or falls with.",
+    "proposal": "It cannot be read by itself: what follows is told with the other changes of its proposal. Decide on "
+    "them alike.",
+}
+
+
+#: What a message says why a package cannot be read, and what that means.
+_UNREADABLE = {
+    "instruction.md does not say the quoted words": "A checkpoint quotes words that the instruction would not say.",
+    "checkpoints.py has no function": "A checkpoint names code that would not be there.",
+    "is not in examples/": "A checkpoint names an example order that would not be there.",
+    "is no [[deliverable]]": "A checkpoint reads a file that nobody would be asked to write.",
+}
+
+
+def why_unreadable(fault: str) -> str:
+    """In words, why a task cannot be read with a change."""
+    return next((words for said, words in _UNREADABLE.items() if said in fault), fault)
 
 
 @kept(256)
-def _view(place: str, task_id: str, package: str, change: str, _at: Sitting) -> ChangeView | str:
+def _view(place: str, task_id: str, package: str, change: str, standing: str, _at: Sitting) -> ChangeView | str:
     """The change over the task as it stands; why not, where it no longer applies."""
     try:
         with _at.desk.store.at() as view:
@@ -34,7 +56,9 @@ def _view(place: str, task_id: str, package: str, change: str, _at: Sitting) -> 
 
 def view_of(at: Sitting, one: ChangeState) -> ChangeView | str:
     """The same for a change of this task."""
-    return _view(str(at.desk.store.path), at.at.task_id, at.at.package, one.ref.change, at)
+    # What others of its proposal still stand may be needed to read it.
+    standing = " ".join(c.ref.change for c in at.state.live_changes if c.proposal == one.proposal)
+    return _view(str(at.desk.store.path), at.at.task_id, at.at.package, one.ref.change, standing, at)
 
 
 def place_of(at: Sitting, unit: str) -> tuple[str, str]:
@@ -201,7 +225,9 @@ def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Mar
     """Rerun or regrade, group, weakened safety, what rests on it."""
     word = view.consequence.word
     chips = [
-        {
+        theme.chip("Cannot be read by itself", "red", "error")
+        if view.unreadable
+        else {
             "RERUN": theme.chip("Changes what the agent reads: stored trials must be rerun", "orange", "replay"),
             "REGRADE": theme.chip("Grading only: stored trials are regraded, none rerun", "plain", "calculate"),
             "REUSE": theme.chip("Neither read nor graded: stored results hold", "green", "check_circle"),
@@ -212,7 +238,8 @@ def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Mar
     if change.ref.group:
         members = [c for c in at.state.changes.values()
                    if c.proposal == change.proposal and c.ref.group == change.ref.group]  # fmt: skip
-        chips.append(theme.chip(f"Stands or falls with {len(members) - 1} other", "plain", "link"))
+        others = counted(len(members) - 1, "other change")
+        chips.append(theme.chip(f"Stands or falls with {others}", "plain", "link"))
     path, _, inner = change.ref.unit.partition("#")
     if bearing_view.about_chart(change):
         chips += bearing_view.chips(at, change, view)

@@ -26,6 +26,8 @@ SIGNS = {
 }
 _WEIGHT = {"blocking": 0, "should": 1, "note": 2}
 _CONTEXT = 1
+#: Files whose white space says nothing.
+_FOR_PEOPLE = (".md", ".txt")
 
 
 @dataclass(frozen=True)
@@ -148,9 +150,12 @@ def submission(ref: ChangeRef, made: Drafted) -> dict[str, Any]:
 
 
 def white_space_only(files: Mapping[str, bytes | None], after: Mapping[str, bytes | None]) -> bool:
-    """Whether every changed file differs in white space alone."""
+    """Whether every changed file is text for people and differs in white space alone: in code indentation is meaning,
+    in a declaration a line's end."""
     changed = [path for path in files.keys() | after.keys() if files.get(path) != after.get(path)]
-    return bool(changed) and all(only_white_space(files.get(path), after.get(path)) for path in changed)
+    return bool(changed) and all(
+        path.endswith(_FOR_PEOPLE) and only_white_space(files.get(path), after.get(path)) for path in changed
+    )
 
 
 # ---- prose ----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from review_ui.reviewing import acting, changes
 from review_ui.reviewing.change_card import place_of, view_of
 from review_ui.reviewing.going import (
     decide,
+    decide_all,
     go,
     going,
     next_open,
@@ -30,6 +31,7 @@ from review_ui.reviewing.going import (
 from review_ui.reviewing.sitting import Sitting
 from tasks.errors import UsageError
 from tasks.review.state import ChangeState
+from tasks.wording import counted
 
 
 def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], place: int) -> None:
@@ -41,7 +43,9 @@ def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], pl
     following = [*every[place + 1 :], *every[:place]]
     open_ = next((one.ref.change for one in following if not settled(at, one, drafts)), "")
     vetoed = any((veto.change, veto.owner) == (change.ref.change, at.me) for veto in at.state.vetoes)
-    broken = isinstance(view_of(at, change), str)
+    view = view_of(at, change)
+    # What cannot be read is not approved; refusing it, talking about it and stopping it stay open.
+    broken = isinstance(view, str) or bool(view.unreadable)
     with (
         st.bottom,
         st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", key="decidebar"),
@@ -64,7 +68,7 @@ def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], pl
                 st.button(
                     label, icon=f":material/{icon}:", shortcut=key, key=f"do-{decision}-{change.ref.change[:16]}",
                     type="primary" if decision == "approve" else "secondary", on_click=decide,
-                    args=(at, change, decision, order), disabled=vetoed or broken,
+                    args=(at, change, decision, order), disabled=vetoed or (broken and decision == "approve"),
                     help="Your veto stands: lift it first" if vetoed else None,
                 )  # fmt: skip
             frame.show(tag("span", "", cls="rule"))
@@ -73,8 +77,7 @@ def bar(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str], pl
             else:
                 st.button(
                     "Veto, unsafe", icon=":material/front_hand:", shortcut="shift+v",
-                    key=f"do-veto-{change.ref.change[:16]}", disabled=broken, on_click=decide,
-                    args=(at, change, "veto", order),
+                    key=f"do-veto-{change.ref.change[:16]}", on_click=decide, args=(at, change, "veto", order),
                 )  # fmt: skip
         with st.container(horizontal=True, width="content", vertical_alignment="center"):
             st.button("Summary", icon=":material/list_alt:", key="to-summary", on_click=summarize, args=(at,))
@@ -102,12 +105,13 @@ def lift(at: Sitting, change: str) -> None:
 def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -> None:
     """All decisions, what they still need, one submission."""
     ready = [one for one in every if _ready(one, drafts)]
-    lacking = 0
+    lacking = stale = 0
     rows = []
     for number, one in enumerate(every, 1):
         made = changes.drafted(one.ref, drafts)
         what, kind = place_of(at, one.ref.unit)
-        lacking += made is not None and not _ready(one, drafts)
+        stale += made is not None and made.stale
+        lacking += made is not None and not made.stale and bool(made.lacks)
         rows.append(
             tag(
                 "tr",
@@ -124,8 +128,7 @@ def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]
     frame.show(tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid"))
     bulk(at, every, drafts)
     with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        words = f"{lacking} decisions need a reason or the harm first." if lacking else (
-            f"{len(every) - len(ready)} left for later." if len(every) > len(ready) else "All decided.")  # fmt: skip
+        words = summary_words(len(every), len(ready), lacking, stale)
         frame.show(tag("span", words, cls="b sm", role="status"))
         back = next((one.ref.change for one in every if not settled(at, one, drafts)), going(at).at)
         with st.container(horizontal=True, width="content"):
@@ -140,6 +143,16 @@ def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]
 
 
 def _ready(one: ChangeState, drafts: Mapping[str, str]) -> bool:
+def summary_words(every: int, ready: int, lacking: int, stale: int) -> str:
+    """What stands between the decisions and their submission, or what is left after it."""
+    if lacking:
+        return f"{counted(lacking, 'decision needs', 'decisions need')} a reason or the harm first."
+    if stale:
+        were = counted(stale, "decision was", "decisions were")
+        return f"{were} made on other words than stand there now and will not be submitted: decide anew."
+    return f"{every - ready} left for later." if every > ready else "All decided."
+
+
     made = changes.drafted(one.ref, drafts)
     return made is not None and not made.stale and not made.lacks
 
@@ -174,9 +187,9 @@ def bulk(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -
         if one.ref.unit.partition("#")[0].startswith("chart/"):
             continue
         view = view_of(at, one)
-        if not isinstance(view, str) and changes.white_space_only(
-            {d.path: d.old for d in view.diffs}, {d.path: d.new for d in view.diffs}
-        ):
+        if isinstance(view, str) or view.unreadable:
+            continue
+        if changes.white_space_only({d.path: d.old for d in view.diffs}, {d.path: d.new for d in view.diffs}):
             found.append(one)
     if len(found) > 1:
         st.button(
@@ -186,6 +199,4 @@ def bulk(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -
 
 
 def _approve(at: Sitting, found: Sequence[ChangeState]) -> None:
-    book = at.book.again()
-    for one in found:
-        book.save(f"decision.{one.ref.change}", changes.kept(one.ref, "approve"))
+    decide_all(at, [one.ref for one in found], "approve")

@@ -12,6 +12,7 @@ from review_ui.autosave import area, clock
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import acting, bearing_view, changes, effect_view, fields, forms
 from review_ui.reviewing.change_card import (
+    READ_WITH,
     change_card,
     consequence_chips,
     decided_card,
@@ -19,6 +20,7 @@ from review_ui.reviewing.change_card import (
     last_round,
     place_of,
     view_of,
+    why_unreadable,
 )
 from review_ui.reviewing.decide_bar import bar, summary
 from review_ui.reviewing.going import go, going, said_of, settled, sign_of
@@ -198,7 +200,8 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
         frame.show(last)
     view = view_of(at, change)
     if isinstance(view, str):
-        frame.show(frame.notice("This change no longer applies to the task as it stands.", view))
+        frame.show(frame.notice("This change no longer applies to the task as it stands.",
+                                f"It can be rejected, discussed or vetoed, not approved. {view}"))  # fmt: skip
     else:
         shown(at, change, view)
         folds(at, change, view)
@@ -221,7 +224,12 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
 def shown(at: Sitting, change: ChangeState, view: ChangeView) -> None:
     """The change, what follows from it, what it would do to grading, its consequences."""
     frame.show(change_card(at, change, view, bearing_view.follows(at, change, view)))
-    if change.ref.unit.startswith(("checkpoints.", "examples/")):
+    if view.unreadable:
+        words = "It can be rejected, discussed or vetoed, not approved. What would follow from it is not known."
+        frame.show(frame.notice("This change cannot be read by itself.", f"{why_unreadable(view.unreadable)} {words}"))
+    elif view.read_with:
+        frame.show(tag("p", theme.icon("link", "mute"), f" {READ_WITH[view.read_with]}", cls="sm"))
+    if change.ref.unit.startswith(("checkpoints.", "examples/")) and not view.unreadable:
         effect_view.draw(at, change)
     frame.show(join((consequence_chips(at, change, view), bearing_view.quotes(at, change, view))))
 

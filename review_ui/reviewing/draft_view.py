@@ -158,7 +158,8 @@ def _viewed(place: str, task: str, draft_text: str, _at: Sitting, _draft: Draft)
         return {}
     for place_, _ in enumerate(prepared.changes):
         try:
-            found[place_ + 1] = edit_view(task, _at.at.files, prepared.proposal.edits, prepared.changes, place_)
+            view = edit_view(task, _at.at.files, prepared.proposal.edits, prepared.changes, place_)
+            found[place_ + 1] = view.unreadable or view
         except WorkbenchError as error:
             found[place_ + 1] = str(error)
     return found

@@ -92,15 +92,9 @@ def parsed(text: str) -> Effect:
     return Effect(said["trials"], said["skipped"], said["older"], rows, whole, shown)
 
 
-def packages(task_id: str, files: dict[str, bytes], view: ChangeView) -> tuple[Task, Task]:
-    """The task without and with a change alone. Raises PackageError where it cannot be loaded with it."""
-    before, after = dict(files), dict(files)
-    for diff in view.diffs:
-        for side, data in ((before, diff.old), (after, diff.new)):
-            if data is None:
-                side.pop(diff.path, None)
-            else:
-                side[diff.path] = data
+def packages(task_id: str, view: ChangeView) -> tuple[Task, Task]:
+    """The task without and with a change. Raises PackageError where it cannot be loaded with it."""
+    before, after = view.sides
     return load(before, where=task_id), load(after, where=task_id)
 
 
@@ -255,7 +249,7 @@ def main() -> None:
         with open_store(workspace).at(given.at) as view:
             at = Snapshot(given.task, view)
             shown = change_view(at, given.change)
-            before, after = packages(given.task, at.files, shown)
+            before, after = packages(given.task, shown)
         trials, skipped = stored(known(workspace.runs), before)
         changed = touched(before, after, [diff.path for diff in shown.diffs])
         progress.begin("Old and new graders", min(len(trials), MOST))

@@ -14,18 +14,18 @@ import streamlit as st
 from review_ui.autosave import held, settle_all
 from review_ui.reviewing import changes
 from review_ui.reviewing.sitting import Sitting
-from tasks.review.events import Decided
+from tasks.review.events import ChangeRef, Decided
 from tasks.review.state import ChangeState
 
 
 @dataclass
 class Going:
-    """`at`: the change that is shown; `undo`: (change, its draft before), newest last; `before`: when the person last
-    looked, asked once (`looked`)."""
+    """`at`: the change that is shown; `undo`: what each press decided, (change, its draft before) each, newest last;
+    `before`: when the person last looked, asked once (`looked`)."""
 
     at: str = ""
     summary: bool = False
-    undo: list[tuple[str, str]] = field(default_factory=list)
+    undo: list[tuple[tuple[str, str], ...]] = field(default_factory=list)
     looked: bool = False
     before: datetime | None = None
 
@@ -113,7 +113,7 @@ def decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, ..
     before, now = kept.get(item, ""), changes.kept(change.ref, decision)
     if before != now:
         book.save(item, now)
-        here.undo.append((change.ref.change, before))
+        here.undo.append(((change.ref.change, before),))
     made = changes.drafted(change.ref, {**kept, item: now})
     if made is not None and not made.lacks:
         _step(here, order, change.ref.change, 1)
@@ -121,6 +121,21 @@ def decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, ..
 
 def step(at: Sitting, order: tuple[str, ...], by: int) -> None:
     """Show the next or the previous one."""
+def decide_all(at: Sitting, refs: Sequence[ChangeRef], decision: str) -> None:
+    """Keep the same decision on several changes; one Undo takes all of them back."""
+    book, here = at.book.again(), _going(at)
+    kept = book.values()
+    made = []
+    for ref in refs:
+        item = f"decision.{ref.change}"
+        before, now = kept.get(item, ""), changes.kept(ref, decision)
+        if before != now:
+            book.save(item, now)
+            made.append((ref.change, before))
+    if made:
+        here.undo.append(tuple(made))
+
+
     here = _going(at)
     if here.at in order:
         _step(here, order, here.at, by)
@@ -135,12 +150,13 @@ def _step(here: Going, order: Sequence[str], change: str, by: int) -> None:
 
 
 def undo(at: Sitting) -> None:
-    """Take the last decision of this sitting back and show its change."""
+    """Take back what was last decided in this sitting, and show its change; where they were several, the summary."""
     here = _going(at)
     if here.undo:
-        change, before = here.undo.pop()
-        at.book.again().save(f"decision.{change}", before)
-        here.at, here.summary = change, False
+        book, taken = at.book.again(), here.undo.pop()
+        for change, before in taken:
+            book.save(f"decision.{change}", before)
+        here.at, here.summary = taken[0][0], len(taken) > 1
 
 
 def next_open(at: Sitting, change: str) -> None:

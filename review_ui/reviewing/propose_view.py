@@ -14,6 +14,7 @@ from review_ui.autosave import Notebook, area
 from review_ui.kept import kept
 from review_ui.markup import join, tag
 from review_ui.reviewing import acting, change_card, fields, forms, hand_forms, handmade
+from review_ui.reviewing.change_card import why_unreadable
 from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.hand_forms import Form
 from review_ui.reviewing.signoff_view import may
@@ -132,9 +133,10 @@ def _views(task: str, package: str, basket: str, _at: Sitting, _parts: Sequence[
         return refs
     edits = [one for _, every in _parts for one in every]
     try:
-        return [edit_view(task, _at.at.files, edits, refs, place) for place in range(len(edits))]
+        views = [edit_view(task, _at.at.files, edits, refs, place, range(len(edits))) for place in range(len(edits))]
     except WorkbenchError as error:
         return str(error)
+    return next((why_unreadable(view.unreadable) for view in views if view.unreadable), views)
 
 
 def basket(at: Sitting) -> None:

@@ -34,6 +34,8 @@ from authoring.proposals import (
     parse_proposal,
     prepare,
 )
+from authoring.views import ChangeView, edit_view
+from tasks.package import load
 from tasks.review.events import package_hash
 from tests.tasks.packages import TINY_ID, tiny_files
 
@@ -170,3 +172,86 @@ def test_a_note_of_a_megabyte_is_read_word_by_word() -> None:
     ]  # fmt: skip
     pieces = words(text, changed)
     assert "".join(one.text for one in pieces if one.kind != "added") == text
+
+
+def grouped(*edits: Edit) -> list[str]:
+    return [ref.group for ref in prepared(*edits).changes]
+
+
+def seen(*edits: Edit) -> list[ChangeView]:
+    made = prepared(*edits)
+    return [edit_view(TINY_ID, tiny_files(), made.proposal.edits, made.changes, n) for n in range(len(edits))]
+
+
+#: Words of the instruction that cp2 quotes, and the quotation, each in an edit of its own: neither can be read alone.
+QUOTED = "Observation/o-creatinine", "Observation/o-weight"
+REWORDED: tuple[Edit, Edit] = (
+    TextEdit(path="instruction.md", find="on no anticoagulant now", replace="without any anticoagulant"),
+    CheckpointEdit(
+        checkpoint="cp2", set={"rests_on": [*QUOTED, 'instruction#"without any anticoagulant"']},
+        was={"rests_on": [*QUOTED, 'instruction#"on no anticoagulant now"']},
+    ),
+)  # fmt: skip
+NEW_CODE: tuple[Edit, Edit] = (
+    TextEdit(path="checkpoints.py", find="def reply_gives_dose_reasons", replace="def reply_says_why"),
+    CheckpointEdit(checkpoint="cp3", set={"function": "reply_says_why"}, was={"function": "reply_gives_dose_reasons"}),
+)
+NEW_EXAMPLE: tuple[Edit, Edit] = (
+    CheckpointEdit(
+        checkpoint="cp2", set={"must_match": ["examples/other.json"]}, was={"must_match": ["examples/cp2-brand.json"]}
+    ),
+    AddFile(path="examples/other.json", content='{"resourceType":"MedicationRequest"}\n'),
+)
+
+
+@pytest.mark.parametrize("pair", [REWORDED, NEW_CODE, NEW_EXAMPLE])
+@pytest.mark.parametrize("turned", [False, True])
+def test_edits_that_can_only_be_read_together_are_one_group_and_each_can_be_viewed(
+    pair: tuple[Edit, Edit], turned: bool
+) -> None:
+    one, two = reversed(pair) if turned else pair
+    other = pressure(134)
+    groups = grouped(one, other, two)
+    assert groups[0] == groups[2] != ""
+    assert groups[1] == ""
+    for view in seen(one, other, two):
+        assert view.unreadable == ""
+        assert view.diffs
+        assert load(view.sides[0], where=TINY_ID) != load(view.sides[1], where=TINY_ID)
+
+
+def test_only_those_are_joined_that_are_needed() -> None:
+    title = CheckpointEdit(checkpoint="cp1", set={"title": "Read"}, was={"title": tiny_title("cp1")})
+    groups = grouped(title, *REWORDED, *NEW_CODE, TextEdit(path="instruction.md", find="hypertension", replace="x"))
+    assert groups[0] == groups[5] == ""
+    assert groups[1] == groups[2] != groups[3] == groups[4] != ""
+
+
+def test_words_and_consequence_of_a_change_that_is_read_with_its_group() -> None:
+    text, rests_on = seen(*REWORDED)
+    assert [(one.read_with, one.consequence.word) for one in (text, rests_on)] == [("group", "RERUN")] * 2
+    assert [row.field for row in rests_on.rows] == ["Rests on"]
+    assert [diff.path for diff in text.diffs] == ["instruction.md"]
+
+
+def test_a_change_put_up_without_its_group_is_read_with_what_stands_of_its_proposal_or_said_to_be_unreadable() -> None:
+    made = prepared(*REWORDED)
+    apart = [ref.model_copy(update={"group": ""}) for ref in made.changes]
+    for place in (0, 1):
+        alone = edit_view(TINY_ID, tiny_files(), made.proposal.edits, apart, place)
+        assert "quoted words" in alone.unreadable
+        assert alone.diffs
+        assert alone.consequence.word == "RERUN"
+        both = edit_view(TINY_ID, tiny_files(), made.proposal.edits, apart, place, (0, 1))
+        assert (both.unreadable, both.read_with) == ("", "proposal")
+
+
+def test_a_change_that_is_read_by_itself_has_the_package_without_and_with_it() -> None:
+    (view,) = seen(pressure(134))
+    assert (view.read_with, view.unreadable) == ("", "")
+    assert view.sides[0] == tiny_files()
+    assert view.consequence.word == "RERUN"
+
+
+def tiny_title(checkpoint: str) -> str:
+    return next(one.title for one in load(tiny_files(), where=TINY_ID).checkpoints if one.id == checkpoint)

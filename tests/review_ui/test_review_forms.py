@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from authoring.diffs import file_diff
 from authoring.edits import Package, TextEdit
-from review_ui.reviewing import changes, examples, forms, handmade, quoting
+from review_ui.reviewing import changes, decide_bar, examples, forms, handmade, quoting
 from review_ui.reviewing.forms import ReviewForm
 from tasks.errors import UsageError
 from tasks.fhir.resources import dump_json, parse_json
@@ -219,6 +219,32 @@ def test_only_white_space_is_white_space() -> None:
     assert changes.white_space_only({"instruction.md": b"a b"}, {"instruction.md": b"a  b\n"})
     assert not changes.white_space_only({"instruction.md": b"5 mg"}, {"instruction.md": b"50 mg"})
     assert not changes.white_space_only({}, {})
+
+
+def test_the_white_space_of_code_and_declarations_is_meaning() -> None:
+    old, new = b"if severe:\n    fail()\n    stop()\n", b"if severe:\n    fail()\nstop()\n"
+    assert not changes.white_space_only({"checkpoints.py": old}, {"checkpoints.py": new})
+    assert not changes.white_space_only({"checkpoints.toml": b"a = 1\nb = 2"}, {"checkpoints.toml": b"a = 1 b = 2"})
+    assert not changes.white_space_only(
+        {"instruction.md": b"a b", "checkpoints.py": old}, {"instruction.md": b"a  b", "checkpoints.py": new}
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((3, 3, 0, 0), "All decided."),
+        ((3, 2, 0, 0), "1 left for later."),
+        ((3, 1, 1, 0), "1 decision needs a reason or the harm first."),
+        ((3, 1, 2, 1), "2 decisions need a reason or the harm first."),
+        (
+            (3, 2, 0, 1),
+            "1 decision was made on other words than stand there now and will not be submitted: decide anew.",
+        ),
+    ],
+)
+def test_what_is_left_before_a_submission_is_told(counts: tuple[int, int, int, int], words: str) -> None:
+    assert decide_bar.summary_words(*counts) == words
 
 
 # ---- example orders -------------------------------------------------------------------------------------------------
