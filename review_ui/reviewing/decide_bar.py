@@ -142,7 +142,6 @@ def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]
             )  # fmt: skip
 
 
-def _ready(one: ChangeState, drafts: Mapping[str, str]) -> bool:
 def summary_words(every: int, ready: int, lacking: int, stale: int) -> str:
     """What stands between the decisions and their submission, or what is left after it."""
     if lacking:
@@ -153,6 +152,7 @@ def summary_words(every: int, ready: int, lacking: int, stale: int) -> str:
     return f"{every - ready} left for later." if every > ready else "All decided."
 
 
+def _ready(one: ChangeState, drafts: Mapping[str, str]) -> bool:
     made = changes.drafted(one.ref, drafts)
     return made is not None and not made.stale and not made.lacks
 

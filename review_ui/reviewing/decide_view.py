@@ -223,12 +223,12 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
 
 def shown(at: Sitting, change: ChangeState, view: ChangeView) -> None:
     """The change, what follows from it, what it would do to grading, its consequences."""
-    frame.show(change_card(at, change, view, bearing_view.follows(at, change, view)))
     if view.unreadable:
         words = "It can be rejected, discussed or vetoed, not approved. What would follow from it is not known."
         frame.show(frame.notice("This change cannot be read by itself.", f"{why_unreadable(view.unreadable)} {words}"))
     elif view.read_with:
         frame.show(tag("p", theme.icon("link", "mute"), f" {READ_WITH[view.read_with]}", cls="sm"))
+    frame.show(change_card(at, change, view, bearing_view.follows(at, change, view)))
     if change.ref.unit.startswith(("checkpoints.", "examples/")) and not view.unreadable:
         effect_view.draw(at, change)
     frame.show(join((consequence_chips(at, change, view), bearing_view.quotes(at, change, view))))

@@ -119,8 +119,6 @@ def decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, ..
         _step(here, order, change.ref.change, 1)
 
 
-def step(at: Sitting, order: tuple[str, ...], by: int) -> None:
-    """Show the next or the previous one."""
 def decide_all(at: Sitting, refs: Sequence[ChangeRef], decision: str) -> None:
     """Keep the same decision on several changes; one Undo takes all of them back."""
     book, here = at.book.again(), _going(at)
@@ -136,6 +134,8 @@ def decide_all(at: Sitting, refs: Sequence[ChangeRef], decision: str) -> None:
         here.undo.append(tuple(made))
 
 
+def step(at: Sitting, order: tuple[str, ...], by: int) -> None:
+    """Show the next or the previous one."""
     here = _going(at)
     if here.at in order:
         _step(here, order, here.at, by)
