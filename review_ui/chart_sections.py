@@ -1,4 +1,4 @@
-"""The chart as sections of a page: question, facts, timeline and medications, problems, labs, notes, every resource."""
+"""The chart as sections of a page: facts, timeline, medications, problems, background, labs, notes, every entry."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import streamlit as st
 from graders.analytes import unit_words
 from review_ui import charts, frame, prose, theme
 from review_ui.chartview import ChartView
-from review_ui.chartview.elements import plain_number
-from review_ui.chartview.labs import Series, System
+from review_ui.chartview.histories import Section
+from review_ui.chartview.labs import Point, Series, System
 from review_ui.chartview.medications import Medication
 from review_ui.chartview.notes import Note, search
 from review_ui.chartview.problems import Problem
+from review_ui.chartview.timeline import Event
 from review_ui.chartview.words import Line, fields, kinds_words
 from review_ui.kept import kept
 from review_ui.markup import Markup, highlighted, join, tag
@@ -30,6 +31,13 @@ LONG = 20_000
 PAGE = 25
 #: Problems in view before the rest is folded.
 LISTED = 12
+#: Events of a page of their list.
+EVENTS = 50
+#: Entries of a background section that are drawn.
+LONGEST = 100
+
+#: What marks an entry that is in the record, but about another patient.
+OTHER = theme.chip("Another patient", "orange", "group")
 
 
 def about(ref: str, what: str) -> Markup:
@@ -87,7 +95,7 @@ def times(view: ChartView, pointing: bool = False) -> None:
         legend = [
             ("blue-mark", "Active in the record"),
             ("orange-mark", "Reported by the patient"),
-            ("page", "On hold or draft (dashed)"),
+            ("page", "Anything else, said on the bar (dashed)"),
             ("gray-fill", "Stopped"),
         ]
         swatches = [
@@ -110,6 +118,14 @@ def times(view: ChartView, pointing: bool = False) -> None:
         )
     with st.expander("Medications as a list", key="medlist"):
         frame.show(medication_table(view.medications, pointing))
+    if view.timeline:
+        with st.expander("Events as a list", key="eventlist"):
+            newest = [one for one in reversed(view.timeline) if (one.end or one.when.start) >= span.start]
+            pages = max(1, -(-len(newest) // EVENTS))
+            at = 1
+            if pages > 1:
+                at = int(st.number_input(f"Page of {pages}, newest first", 1, pages, key=f"events-page-{chosen}"))
+            frame.show(event_table(newest[(at - 1) * EVENTS : at * EVENTS], pointing))
 
 
 def _first(view: ChartView) -> datetime | None:
@@ -123,15 +139,13 @@ def medication_table(every: list[Medication], pointing: bool = False) -> Markup:
     rows = []
     for medication in every:
         for one in reversed(medication.intervals):
-            running = one.state in {"active", "reported", "on hold", "draft"}
-            end = "still listed" if running else f"{one.end:%-d %b %Y}" if one.end_stated else "end not stated"
             rows.append(
                 tag(
                     "tr",
-                    tag("td", one.drug, cls="b" if running else None),
+                    tag("td", one.drug, cls="b" if one.state in {"active", "reported"} else None),
                     tag("td", one.dose or "not stated"),
                     tag("td", str(one.start), cls="nowrap"),
-                    tag("td", end, cls="nowrap"),
+                    tag("td", one.until, cls="nowrap"),
                     tag("td", f"{one.status}" + (", reported" if one.kind == "MedicationStatement" else "")),
                     tag("td", about(one.ref, one.drug)) if pointing else None,
                 )
@@ -139,6 +153,55 @@ def medication_table(every: list[Medication], pointing: bool = False) -> Markup:
     heads = [tag("th", name, scope="col") for name in ("Drug", "Dosage as written", "From", "To", "Status")]
     heads += [tag("td", "")] if pointing else []
     return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid")
+
+
+def _lasting(one: Event) -> str:
+    """When an event was, and until when where it went on after its first day."""
+    longer = one.end is not None and one.end.date() > one.when.start.date()
+    return one.when.with_time() + (f" to {one.end:%-d %b %Y}" if longer else "")
+
+
+def event_table(every: list[Event], pointing: bool = False) -> Markup:
+    """The timeline's events as text, in the order given."""
+    if not every:
+        return tag("p", "No event in this time.", cls="empty")
+    rows = [
+        tag(
+            "tr",
+            tag("td", _lasting(one), cls="nowrap"),
+            tag("td", one.lane),
+            tag("td", one.words),
+            tag("td", about(one.ref, one.words)) if pointing else None,
+        )
+        for one in every
+    ]
+    heads = [tag("th", name, scope="col") for name in ("When", "Kind", "What")]
+    heads += [tag("td", "")] if pointing else []
+    return tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid")
+
+
+def background(sections: list[Section], pointing: bool = False) -> None:
+    """Allergies, social and family history, immunizations and open orders, each folded, where the chart has them."""
+    for one in sections:
+        key = f"background-{one.title.split()[0].lower()}"
+        with st.expander(f"{one.title}, {len(one.entries)}", key=key, type="compact"):
+            frame.show(_background_rows(one, pointing))
+
+
+def _background_rows(section: Section, pointing: bool) -> Markup:
+    rows = [
+        tag(
+            "tr",
+            tag("td", one.what, cls="b"),
+            tag("td", one.detail),
+            tag("td", str(one.when or "no date"), cls="nowrap"),
+            tag("td", about(one.ref, one.what)) if pointing else None,
+        )
+        for one in section.entries[:LONGEST]
+    ]
+    more = len(section.entries) - len(rows)
+    table = tag("table", tag("tbody", join(rows)), cls="grid")
+    return join([table, tag("p", f"And {more} older ones.", cls="sm mute") if more else None])
 
 
 def problems_and_gaps(view: ChartView, pointing: bool = False) -> None:
@@ -156,12 +219,13 @@ def problems_and_gaps(view: ChartView, pointing: bool = False) -> None:
         if len(active) > LISTED or past:
             with st.expander(f"{len(active[LISTED:]) + len(past)} more, active and past", key="pastproblems"):
                 frame.show(_problem_rows(active[LISTED:] + past, pointing))
+        background(view.background, pointing)
     with right:
         frame.show(theme.section("Not in this chart", "computed from the coded entries; a note may still say it"))
         frame.show(
             tag(
                 "ul",
-                join(tag("li", gap.what, tag("span", f" {gap.looked_for}", cls="xs mute")) for gap in view.absent),
+                join(tag("li", gap.what, tag("span", f" {gap.found}", cls="xs mute")) for gap in view.absent),
                 cls="list gaps",
             )
         )
@@ -177,6 +241,7 @@ def _problem_rows(rows: list[Problem], pointing: bool) -> Markup:
                     "span",
                     problem.words,
                     tag("span", f" {problem.status}", cls="sm mute") if not problem.active else None,
+                    tag("span", f" {problem.doubt}", cls="sm warn") if problem.doubt else None,
                 ),
                 about(problem.ref, problem.words) if pointing else None,
                 tag("span", str(problem.onset or "no date"), cls="sm mute nowrap"),
@@ -234,11 +299,6 @@ def _mark(side: Literal["high", "low", "in", "unknown"]) -> str:
     return {"high": "▲ ", "low": "▼ "}.get(side, "")
 
 
-def _number(one: Series) -> str:
-    last = one.latest
-    return f"{last.comparator}{plain_number(last.value)}" if last.value is not None else last.written
-
-
 def lab_head(one: Series, pointing: bool = False) -> Markup:
     """Name left; latest value with its mark and unit right."""
     last = one.latest
@@ -249,13 +309,22 @@ def lab_head(one: Series, pointing: bool = False) -> Markup:
         about(last.ref, f"the latest {one.name}") if pointing else None,
         tag(
             "span",
-            tag("span", f"{_mark(last.side)}{_number(one)}", cls="b big" + (" warn" if out else "")),
-            tag("span", f" {unit_words(one.unit)}", cls="xs mute"),
+            tag("span", f"{_mark(last.side)}{last.shown or last.written}", cls="b big" + (" warn" if out else "")),
+            tag("span", f" {unit_words(one.unit)}", cls="xs mute") if last.shown else None,
             tag("span", "" if last.low is not None or last.high is not None else " · no range", cls="xs mute"),
+            tag("span", f" · {last.remark}", cls="xs warn") if last.remark else None,
         ),
         cls="pair lab-head",
         title=f"latest {last.when.with_time()}: {last.written}"[:200],
     )
+
+
+def _spread(point: Point) -> str:
+    """The reference range of a result: "3.5–5.1", "≤1.3"; "" where there is none."""
+    low, high = ("" if limit is None else point.limit(limit) for limit in (point.low, point.high))
+    if low and high:
+        return f"{low}–{high}"
+    return f"≥{low}" if low else f"≤{high}" if high else ""
 
 
 def lab_table(rows: list[Series], pointing: bool = False) -> Markup:
@@ -263,23 +332,17 @@ def lab_table(rows: list[Series], pointing: bool = False) -> Markup:
     made = []
     for one in rows:
         last = one.latest
-        limits = [plain_number(limit) if limit is not None else "" for limit in (last.low, last.high)]
-        spread = (
-            f"{limits[0]}–{limits[1]}"
-            if all(limits)
-            else f"≥{limits[0]}"
-            if limits[0]
-            else f"≤{limits[1]}"
-            if limits[1]
-            else ""
-        )
-        value = f"{_mark(last.side)}{_number(one)} {unit_words(one.unit)}" if last.value is not None else last.written
+        value = f"{_mark(last.side)}{last.shown} {unit_words(one.unit)}" if last.shown else last.written
         made.append(
             tag(
                 "tr",
                 tag("td", one.name),
-                tag("td", value, cls="warn b" if last.side in {"high", "low"} else None),
-                tag("td", spread or "no range", cls="mute"),
+                tag(
+                    "td",
+                    tag("span", value, cls="warn b" if last.side in {"high", "low"} else None),
+                    tag("span", f" {last.remark}", cls="xs warn") if last.remark else None,
+                ),
+                tag("td", _spread(last) or "no range", cls="mute"),
                 tag("td", str(last.when), cls="nowrap"),
                 tag("td", str(len(one.points)), cls="num"),
                 tag("td", about(last.ref, f"the latest {one.name}")) if pointing else None,
@@ -313,7 +376,9 @@ def notes(view: ChartView, pointing: bool = False) -> None:
             frame.show(tag("p", f"{len(found)} notes, {places} matches", cls="sm mute", role="status"))
         chosen = frame.asked("note") or (found[0].note.ref if found else "")
         pages = max(1, -(-len(found) // 8))
-        at = min(int(st.session_state.get("notes-page", 1)), pages)
+        # A search has a page of its own: the field begins at 1, and so does what is drawn.
+        page_key = f"notes-page-{words}"
+        at = min(int(st.session_state.get(page_key, 1)), pages)
         for hit in found[(at - 1) * 8 : at * 8]:
             note = hit.note
             with st.container(
@@ -334,7 +399,7 @@ def notes(view: ChartView, pointing: bool = False) -> None:
                 )
                 st.button("Read", key=f"read-{note.ref}", type="tertiary", on_click=_choose_note, args=(note.ref,))
         if pages > 1:
-            st.number_input(f"Page of {pages}", 1, pages, key="notes-page")
+            st.number_input(f"Page of {pages}", 1, pages, key=page_key)
         if not found:
             frame.show(tag("p", "No note holds these words.", cls="empty"))
     with right:
@@ -358,31 +423,37 @@ def read_note(view: ChartView, note: Note, words: str) -> None:
     state += [theme.chip(f"Refers to an earlier note: {target}", "plain", "link") for target in note.replaces]
     if state:
         frame.show(theme.chips(*state))
-    long_text(note.text or "This note holds no text.", words, key=f"note-{note.ref}")
+    long_text(note.text or "This note holds no text.", words, key=f"note-{note.ref}", source=note.ref)
 
 
-def long_text(text: str, words: str, key: str) -> None:
-    """A text with the words marked; a very long one in pieces, the first with a hit in view."""
+def long_text(text: str, words: str, key: str, source: str = "") -> None:
+    """A text with the words marked; a very long one in pieces, the first with a hit in view. `source`: the reference
+    that words selected in it are of, "" for a text that no finding quotes."""
     marks = prose.find(text, words)
     if len(text) <= LONG:
-        frame.show(prose.verbatim(text, marks))
+        frame.show(tag("div", prose.verbatim(text, marks), data_source=source or None))
         return
     pieces = -(-len(text) // LONG)
     first_hit = marks[0][0] // LONG + 1 if marks else 1
-    at = int(st.number_input(f"Part of {pieces} ({len(text):,} characters)", 1, pieces, first_hit, key=f"part-{key}"))
+    said = f"Part of {pieces} ({len(text):,} characters)"
+    # Other words are another field: it begins at their first hit, wherever the last one stood.
+    at = int(st.number_input(said, 1, pieces, first_hit, key=f"part-{key}-{words}"))
     start = (at - 1) * LONG
-    frame.show(prose.verbatim(text[start : start + LONG], [(a - start, b - start) for a, b in marks]))
+    shown = prose.verbatim(text[start : start + LONG], [(a - start, b - start) for a, b in marks])
+    frame.show(tag("div", shown, data_source=source or None))
 
 
-def record_card(view: ChartView, ref: str, quote: str) -> None:
-    """One resource: its line, its fields in words, the quote marked, the JSON folded."""
+def record_card(view: ChartView, ref: str, quote: str, *, pointing: bool = False, raw: bool = True) -> None:
+    """One resource: its line, its fields in words, the quote marked; `raw`: its reference, and the JSON folded."""
     resource = view.records.get(ref)
     if resource is None:
         frame.show(frame.notice("This is not in the chart.", f"There is no {ref} in this task's chart."))
         return
     said = view.line(ref)
     assert said is not None
-    chips = [theme.chip(said.kind, "blue"), theme.chip(said.ref)]
+    chips = [theme.chip(said.kind, "blue"), *([theme.chip(said.ref)] if raw else [])]
+    if said.other:
+        chips.append(OTHER)
     if said.when:
         chips.append(theme.chip(said.when.with_time(), "plain", "schedule"))
         if said.when.start > view.now:
@@ -390,7 +461,7 @@ def record_card(view: ChartView, ref: str, quote: str) -> None:
     frame.show(tag("div", theme.chips(*chips), tag("p", said.what, cls="h3"), tag("p", said.detail, cls="sm mute")))
     note = next((one for one in view.notes if one.ref == ref), None)
     if note is not None:
-        long_text(note.text, quote, key=f"card-{ref}")
+        long_text(note.text, quote, key=f"card-{ref}", source=ref)
     rows = [
         tag(
             "tr",
@@ -400,7 +471,11 @@ def record_card(view: ChartView, ref: str, quote: str) -> None:
         for field in fields(resource)
         if note is None or len(field.value) < 400
     ]
-    frame.show(tag("table", tag("tbody", join(rows)), cls="grid fields"))
+    frame.show(tag("table", tag("tbody", join(rows)), cls="grid fields", data_source=ref))
+    if pointing:
+        frame.show(tag("p", about(ref, said.what)))
+    if not raw:
+        return
     with st.expander("JSON as it stands in the record", key="rawjson"):
         frame.show(theme.written(resource.raw[: 5 * LONG]))
         if len(resource.raw) > 5 * LONG:
@@ -412,21 +487,26 @@ def _choose_record(ref: str) -> None:
     st.query_params.pop("quote", None)
 
 
-def every_resource(view: ChartView) -> None:
-    """Every resource by type, a page at a time."""
+def every_resource(view: ChartView, *, raw: bool = True) -> None:
+    """Every resource by type, a page at a time. `raw`: with the names that the record has for it."""
     types = view.types()
     names = sorted(types, key=lambda type: (-types[type], type))
-    frame.show(theme.section("Every resource", f"{sum(types.values()):,} in the chart"))
+    title = "Every resource" if raw else "Every entry"
+    frame.show(theme.section(title, f"{sum(types.values()):,} in the chart"))
     if not names:
         frame.show(tag("p", "The chart is empty.", cls="empty"))
         return
     left, middle, right = st.columns([1.2, 1.6, 0.6], vertical_alignment="bottom")
     type = left.selectbox(
-        "Type", names, format_func=lambda name: f"{kinds_words(name)} · {name} · {types[name]:,}", key="type",
-        bind="query-params",
+        "Type" if raw else "Kind", names, key="type", bind="query-params",
+        format_func=lambda name: " · ".join([kinds_words(name), *([name] if raw else []), f"{types[name]:,}"]),
     )  # fmt: skip
     words = middle.text_input(
-        "Search in this type", key="having", bind="query-params", live=True, icon=":material/search:"
+        "Search in this type" if raw else "Search in this kind",
+        key="having",
+        bind="query-params",
+        live=True,
+        icon=":material/search:",
     )
     _, total = view.page(type, start=0, size=0, words=words or "")
     pages = max(1, -(-total // PAGE))
@@ -434,18 +514,23 @@ def every_resource(view: ChartView) -> None:
     rows, _ = view.page(type, start=(at - 1) * PAGE, size=PAGE, words=words or "")
     frame.show(tag("p", f"{total:,} found, newest first", cls="sm mute", role="status"))
     for one in rows:
-        resource_row(one)
+        resource_row(one, raw=raw)
 
 
-def resource_row(one: Line) -> None:
+def resource_row(one: Line, *, raw: bool = True) -> None:
     """One resource of the list."""
     key = one.ref.replace("/", "-")
     with st.container(horizontal=True, wrap=False, vertical_alignment="center", key=f"row-res-{key}"):
         frame.show(
             tag(
                 "div",
-                tag("span", one.what[:300], tag("span", f" {one.detail[:160]}", cls="sm mute")),
-                tag("span", one.ref, cls="xs mute"),
+                tag(
+                    "span",
+                    join([OTHER, " "]) if one.other else None,
+                    one.what[:300],
+                    tag("span", f" {one.detail[:160]}", cls="sm mute"),
+                ),
+                tag("span", one.ref if raw else "", cls="xs mute"),
                 tag("span", str(one.when or "no date"), cls="sm mute nowrap"),
                 cls="res-row",
             )

@@ -2,7 +2,8 @@
 
 Nothing is drawn by a script in the browser: boxes and marks stand at percentages of their track, so that a plot
 stretches with the page, follows its theme, and is there as soon as the page is. Each mark says what it is when pointed
-at; each track has the same in words for whoever does not see it. Times are wall-clock times of the task.
+at; each track says in words how much it holds, and the page has all of it as a list. Times are wall-clock times of the
+task.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from review_ui.markup import Markup, join, polyline, tag, visible
 
 #: Marks of one lane that would lie closer than this, in percent of the track, are drawn as one.
 _CLOSE = 0.25
+_DAY = timedelta(days=1)
 #: Pixels to expect for a track, to tell whether a dose fits into its bar.
 _WIDTH = 900
 _STEPS = (1, 2, 3, 6, 12, 24, 60, 120)
@@ -30,7 +32,8 @@ _SHAPES = {
     "ECG, imaging": "diamond",
     "Notes": "square",
 }
-_STATES = {"active": "active", "on hold": "held", "reported": "reported", "draft": "held", "stopped": "stopped"}
+#: Drawn by their fill alone; any other state is dashed and says in words what it is.
+_STATES = {"active": "active", "reported": "reported", "stopped": "stopped"}
 
 
 @dataclass(frozen=True)
@@ -134,11 +137,11 @@ def _marks(events: Sequence[Event], span: Span, shape: str) -> list[Markup]:
 
 
 def _lanes_of(medication: Medication) -> list[tuple[int, Interval]]:
-    """Intervals with the row that they stand on: two that run at once stand on two rows."""
+    """Intervals with the row that they stand on: two that run at once, for a day or longer, stand on two rows."""
     ends: list[datetime] = []
     placed = []
     for interval in medication.intervals:
-        lane = next((n for n, end in enumerate(ends) if end <= interval.start.start), len(ends))
+        lane = next((n for n, end in enumerate(ends) if end - _DAY < interval.start.start), len(ends))
         if lane == len(ends):
             ends.append(interval.end)
         else:
@@ -168,13 +171,16 @@ def medications(every: Sequence[Medication], span: Span) -> Markup:
 def _bar(one: Interval, span: Span) -> Markup:
     left, right = _x(max(one.start.start, span.start), span), _x(min(one.end, span.end), span)
     width = max(right - left, 0.5)
-    dose = cut(visible(short_dose(one)), 80)
+    dose = short_dose(one)
+    if one.state not in _STATES:
+        dose = f"{one.state}: {dose}" if dose else one.state
+    dose = cut(visible(dose), 80)
     fits = width / 100 * _WIDTH > 6.4 * min(len(dose), 14)
-    told = f"{one.drug[:90]}; {one.dose[:160] or 'dosage not stated'}; {one.start} to {_until(one)}; {one.status}"
+    told = f"{one.drug[:90]}; {one.dose[:160] or 'dosage not stated'}; from {one.start}; {one.until}; {one.status}"
     bar = tag(
         "div",
         dose if fits else "",
-        cls=f"t-bar {_STATES.get(one.state, 'stopped')}",
+        cls=f"t-bar {_STATES.get(one.state, 'held')}",
         style=f"left:{left:.2f}%;width:{width:.2f}%",
         title=told,
     )
@@ -204,12 +210,6 @@ def cut(words: str, length: int) -> str:
         return words
     short = words[: max(0, length - 1)]
     return (short.rsplit(" ", 1)[0] if " " in short else short).rstrip(" ,;") + "…"
-
-
-def _until(one: Interval) -> str:
-    if one.state in {"active", "reported", "on hold", "draft"}:
-        return "still listed"
-    return f"{one.end.day} {one.end:%b %Y}" if one.end_stated else "end not stated"
 
 
 def thinned(points: Sequence[Point], most: int = 240) -> list[Point]:
@@ -252,10 +252,8 @@ def lab(series: Series, span: Span, ring: str = "") -> Markup:
         key=lambda one: one[0],
     )
     marks = [_point(point, x, down, ringed=point.ref == ring) for x, down, point in placed]
-    labels = [
-        tag("span", plain_number(float(f"{limit:.4g}")), style=f"top:{y(limit):.2f}%")
-        for limit in (limits or [min(shown), max(shown)])
-    ]
+    said = ranged.limit if limits and ranged else plain_number
+    labels = [tag("span", said(limit), style=f"top:{y(limit):.2f}%") for limit in (limits or [min(shown), max(shown)])]
     track = tag(
         "div",
         band,
@@ -281,7 +279,7 @@ def _point(point: Point, x: float, down: float, *, ringed: bool) -> Markup:
         "",
         cls=f"mark {shape}{' ringed' if ringed else ''}",
         style=f"left:{x:.2f}%;top:{down:.2f}%",
-        title=f"{point.written[:60]}, {point.when.with_time()}",
+        title=", ".join(filter(None, [point.written[:60], point.when.with_time(), point.remark])),
     )
 
 
@@ -292,4 +290,5 @@ def lab_words(series: Series, span: Span) -> str:
     return (
         f"{visible(series.name)}, {unit_words(series.unit)}: {len(inside)} results, {outside} outside the range, "
         f"latest {visible(series.latest.written)} on {series.latest.when}"
+        + (f", {series.latest.remark}" if series.latest.remark else "")
     )

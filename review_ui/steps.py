@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from graders.shown import resource_spans
-from review_ui.chartview.elements import concept, each, element, quantity
-from review_ui.chartview.medications import dose_words
+from review_ui.chartview.dosage import dose_words
+from review_ui.chartview.elements import concept, each, element
 from review_ui.chartview.words import Line, line
 from tasks.declarations import Checkpoint
 from tasks.errors import ChartError
@@ -249,14 +249,13 @@ def _ordered(resource: Resource) -> tuple[str, str]:
     intent = str(body.get("intent") or "")
     if intent and intent != "order":
         state = f"{state}, intent {intent}"
+    refused = body.get("doNotPerform") is True
     notes = "; ".join(str(note.get("text")) for note in each(body.get("note")) if note.get("text"))
     match resource.type:
         case "MedicationRequest":
-            dosage = next(each(body.get("dosageInstruction")), {})
-            dose = next((quantity(rate.get("doseQuantity")) for rate in each(dosage.get("doseAndRate"))), "")
-            words = " ".join(filter(None, [dose, dose_words(resource), concept(dosage.get("route"))]))
             drug = concept(body.get("medicationCodeableConcept"))
-            return ", ".join(filter(None, [drug, words])), " · ".join(filter(None, [state, notes]))
+            words = ", ".join(filter(None, [drug, dose_words(resource, whole=True)]))
+            return f"Do not give: {words}" if refused else words, " · ".join(filter(None, [state, notes]))
         case "ServiceRequest":
             day = str(body.get("occurrenceDateTime") or element(body, "occurrencePeriod.start") or "")[:10]
             priority = str(body.get("priority") or "")
@@ -264,7 +263,7 @@ def _ordered(resource: Resource) -> tuple[str, str]:
             what = ", ".join(
                 filter(None, [code, f"on {day}" if day else "", priority if priority != "routine" else ""])
             )
-            return what, " · ".join(filter(None, [state, notes]))
+            return f"Not to be done: {what}" if refused else what, " · ".join(filter(None, [state, notes]))
         case "Appointment":
             start = str(body.get("start") or "")[:16].replace("T", " ")
             detail = " · ".join(filter(None, [status, start, str(body.get("comment") or "")]))

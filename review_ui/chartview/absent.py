@@ -1,4 +1,4 @@
-"""What the chart does not contain, computed: each line names what was looked for."""
+"""What the chart does not contain, computed from its coded entries."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _ECG = frozenset({"11524-6", "34534-8", "8601-7", "8625-6", "8634-8", "8636-3"})
 _SMOKING = frozenset({"72166-2", "11366-2", "8663-7", "39240-7"})
 _ALCOHOL = frozenset({"11331-6", "74013-4", "11287-0", "75626-2", "68518-0"})
 _PREGNANCY = frozenset({"82810-3", "2106-3", "2118-8", "21198-7", "19080-1", "11449-6"})
-_RACR = frozenset({"9318-7", "14959-1", "32294-1", "14958-3", "14957-5"})
+#: The ratio (mass, molar, 24 h), not the concentration of albumin alone (14957-5).
+_RACR = frozenset({"9318-7", "14959-1", "32294-1", "14958-3", "30000-4", "13705-9"})
 
 
 @dataclass(frozen=True)
 class Absent:
-    """Something that the chart does not hold, and what was looked for."""
+    """Something that the chart does not hold, and how that is known."""
 
     what: str
-    looked_for: str
+    found: str
 
 
 def _codes(name: str) -> frozenset[str]:
@@ -33,7 +34,8 @@ def _codes(name: str) -> frozenset[str]:
 def absent(
     patient: Resource | None, types: Iterable[str], results: Iterable[Measurement], *, now: datetime
 ) -> list[Absent]:
-    """What is not there at the clock. A laboratory value counts as missing where none is younger than a year."""
+    """What is not there at the clock (`types` are). A laboratory value counts as missing where none is younger than a
+    year."""
     present = set(types)
     measured: set[str] = set()
     recent: set[str] = set()
@@ -47,13 +49,13 @@ def absent(
 
     def kind(name: str, what: str) -> None:
         if name not in present:
-            found.append(Absent(what, f"no {name} about the patient"))
+            found.append(Absent(what, "no entry"))
 
     def value(codes: frozenset[str], what: str, within_a_year: bool = False) -> None:
         if within_a_year and codes & measured and not codes & recent:
             found.append(Absent(f"{what} in the last 12 months", "older results only"))
         elif not codes & measured:
-            found.append(Absent(what, f"no result with LOINC {', '.join(sorted(codes)[:3])}"))
+            found.append(Absent(what, "never measured or asked, as a coded result"))
 
     kind("AllergyIntolerance", "Allergies, or that there are none")
     if sex_of(patient) == "female" and patient is not None and 12 <= (age_at(patient, now) or 0) <= 55:
@@ -65,8 +67,7 @@ def absent(
     value(_codes("Hemoglobin"), "Hemoglobin", within_a_year=True)
     value(_codes("ALT"), "Liver enzymes (ALT)", within_a_year=True)
     value(_RACR, "Urine albumin/creatinine", within_a_year=True)
-    if not _ECG & measured:
-        value(_ECG, "ECG as a measured result")
+    value(_ECG, "ECG as a measured result")
     value(_SMOKING, "Smoking status")
     value(_ALCOHOL, "Alcohol use")
     kind("MedicationDispense", "Pharmacy fill history")

@@ -33,6 +33,7 @@ TIMES: dict[str, tuple[str, ...]] = {
     "Immunization": ("occurrenceDateTime",),
     "ServiceRequest": ("occurrenceDateTime", "occurrencePeriod", "authoredOn"),
     "Appointment": ("start", "created"),
+    "Consent": ("dateTime",),
     "Communication": ("sent", "received"),
     "ImagingStudy": ("started",),
     "CarePlan": ("period", "created"),
@@ -44,11 +45,24 @@ TIMES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class When:
-    """A FHIR date as written, and the first instant that it covers. `day_only`: no time of day was written."""
+    """A FHIR date as written, and the first instant that it covers."""
 
     start: datetime
     written: str
     precision: str  # year, month, day, minute
+
+    @property
+    def last(self) -> datetime:
+        """The last instant that it covers: the end of the day, month or year where no more was written."""
+        days = {
+            "day": 1,
+            "month": calendar.monthrange(self.start.year, self.start.month)[1],
+            "year": 366 if calendar.isleap(self.start.year) else 365,
+        }.get(self.precision, 0)
+        try:
+            return self.start + timedelta(days=days) - timedelta(microseconds=1) if days else self.start
+        except OverflowError:
+            return self.start
 
     def __str__(self) -> str:
         return self.shown()
@@ -182,8 +196,13 @@ def reference_display(value: Any) -> str:
     return str(value.get("display") or value.get("reference") or "")
 
 
+def exact(value: float) -> str:
+    """A number with all its digits, without an exponent: 1.005, 1234.5, 150000."""
+    return format(Decimal(repr(value)).normalize(), "f")
+
+
 def plain_number(value: float) -> str:
-    """A number without a tail: 5, 0.45, 1.72, 1,250."""
+    """A number that was computed, without a tail: 5, 0.45, 1.72, 1,250."""
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     shown = f"{value:.3g}" if abs(value) < 100 else f"{value:.4g}"

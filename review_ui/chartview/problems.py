@@ -6,20 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from review_ui.chartview.elements import When, codings, concept, time_of, when
+from review_ui.chartview.elements import When, codings, concept, time_of
 from tasks.fhir.resources import Resource
+
+_DOUBT = {"differential": "differential diagnosis"}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One entry of the list. `active` follows clinicalStatus alone: what a note says is not in here."""
+    """One entry of the list. `active` follows its clinical status, unless it was refuted: what a note says is not here.
+    `doubt`: how sure it is, "" where it is confirmed or nothing is said."""
 
     ref: str
     words: str
     active: bool
     status: str
     onset: When | None
-    ended: When | None
+    doubt: str = ""
 
 
 def problems(conditions: Iterable[Resource], *, now: datetime, zone: tzinfo) -> list[Problem]:
@@ -34,15 +37,17 @@ def problems(conditions: Iterable[Resource], *, now: datetime, zone: tzinfo) -> 
         if onset and onset.start > now:
             continue
         status = next((code for _, code, _ in codings(body.get("clinicalStatus"))), "")
-        ended = when(body.get("abatementDateTime"), zone)
+        over = any(key.startswith("abatement") for key in body)
+        doubt = next((code for _, code, _ in codings(body.get("verificationStatus"))), "")
+        refuted = "refuted" in verification
         found.append(
             Problem(
                 ref=resource.ref,
                 words=concept(body.get("code")) or "no name",
-                active=status in {"active", "recurrence", "relapse"} or (not status and ended is None),
-                status="refuted" if "refuted" in verification else status or "status not stated",
+                active=not refuted and (status in {"active", "recurrence", "relapse"} or (not status and not over)),
+                status="refuted" if refuted else status or "status not stated",
                 onset=onset,
-                ended=ended,
+                doubt="" if doubt == "confirmed" or refuted else _DOUBT.get(doubt, doubt),
             )
         )
     return sorted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
 from secrets import token_hex
@@ -10,12 +11,13 @@ from secrets import token_hex
 from graders.evidence import patients_of
 from review_ui.chartview import absent as absences
 from review_ui.chartview import facts as strips
+from review_ui.chartview import histories
 from review_ui.chartview import labs as results
 from review_ui.chartview import medications as drugs
 from review_ui.chartview import notes as writings
 from review_ui.chartview import problems as lists
 from review_ui.chartview import timeline as times
-from review_ui.chartview.elements import time_of
+from review_ui.chartview.elements import time_of, when
 from review_ui.chartview.words import Line, line
 from tasks.fhir.chart import Records
 from tasks.fhir.resources import Resource
@@ -60,7 +62,9 @@ class ChartView:
 
     @cached_property
     def _measurements(self) -> list[results.Measurement]:
-        return results.measurements(self._about("Observation"), self.zone)
+        born = when(self.patient.body.get("birthDate"), self.zone) if self.patient else None
+        person = results.Person(strips.sex_of(self.patient) or "", born)
+        return results.measurements(self._about("Observation"), self.zone, person)
 
     @cached_property
     def facts(self) -> list[strips.Fact]:
@@ -88,8 +92,21 @@ class ChartView:
     @cached_property
     def absent(self) -> list[absences.Absent]:
         """What the chart does not contain."""
-        types = [type for type in self.types() if next(self._about(type), None) is not None]
+        types = [type for type in self.types() if any(self._stands(resource) for resource in self._about(type))]
         return absences.absent(self.patient, types, self._measurements, now=self.now)
+
+    def _stands(self, resource: Resource) -> bool:
+        """Whether it is there at the clock: dated no later, and neither wrong nor refuted."""
+        if resource.type == "AllergyIntolerance":
+            return bool(strips.standing([resource], now=self.now, zone=self.zone))
+        at = time_of(resource.body, self.zone)
+        return (at is None or at.start <= self.now) and resource.body.get("status") != "entered-in-error"
+
+    @cached_property
+    def background(self) -> list[histories.Section]:
+        """Allergies, social and family history, immunizations, outstanding orders, where the chart has them."""
+        rows = self._about(*histories.SHOWN)
+        return histories.sections(rows, self._measurements, now=self.now, zone=self.zone)
 
     def labs(self, system: results.System = "conventional") -> list[results.Series]:
         """Laboratory results at the clock, as series."""
@@ -126,7 +143,15 @@ class ChartView:
     def line(self, ref: str) -> Line | None:
         """A resource in clinical words; None where there is none."""
         resource = self.records.get(ref)
-        return line(resource, self.records, self.zone) if resource else None
+        return self._line(resource) if resource else None
+
+    def other(self, resource: Resource) -> bool:
+        """Whether it is about a patient, and not about this one."""
+        people = {one for one in patients_of(resource.body) if one.startswith("Patient/")}
+        return bool(people) and self.patient_ref not in people
+
+    def _line(self, resource: Resource) -> Line:
+        return replace(line(resource, self.records, self.zone), other=self.other(resource))
 
     def page(self, type: str, *, start: int, size: int, words: str = "") -> tuple[list[Line], int]:
         """Resources of one type, newest first, `size` from `start`, and how many there are.
@@ -141,7 +166,7 @@ class ChartView:
 
     def _lines(self, type: str) -> list[Line]:
         if type not in self._by_type:
-            made = [line(resource, self.records, self.zone) for resource in self.records.resources(type)]
+            made = [self._line(resource) for resource in self.records.resources(type)]
             made.sort(key=lambda one: (-(one.when.start.timestamp()) if one.when else float("inf"), one.ref))
             self._by_type[type] = made
         return self._by_type[type]

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
+from review_ui.chartview.dosage import dose_words
 from review_ui.chartview.elements import When, code_of, concept, each, quantity, reference_display, time_of
+from review_ui.chartview.facts import reaction_words
 from review_ui.chartview.labs import is_kind, point_of
-from review_ui.chartview.medications import dose_words, drug_words
+from review_ui.chartview.medications import drug_words
 from review_ui.chartview.notes import attachment_text, note_title
 from tasks.fhir.chart import Records
 from tasks.fhir.resources import Resource
@@ -35,13 +37,14 @@ _PLURALS = {
 
 @dataclass(frozen=True)
 class Line:
-    """A resource in one line: what it is, what it says, its details, when."""
+    """A resource in one line: what it is, what it says, its details, when. `other`: it is about another patient."""
 
     ref: str
     kind: str
     what: str
     detail: str
     when: When | None
+    other: bool = False
 
 
 def kind_words(type: str) -> str:
@@ -75,9 +78,18 @@ def _said(resource: Resource, records: Records, zone: tzinfo) -> tuple[str, str]
             name = concept(body.get("code"))
             return (f"{name}: {value}" if value else name), status
         case "MedicationRequest" | "MedicationStatement" | "MedicationAdministration" | "MedicationDispense":
-            return drug_words(resource, records), ", ".join(filter(None, [dose_words(resource), status]))
+            refused = "do not give" if body.get("doNotPerform") is True else ""
+            told = [dose_words(resource, zone=zone), refused, status.replace("-", " ")]
+            return drug_words(resource, records), ", ".join(filter(None, told))
         case "Condition":
-            return concept(body.get("code")), code_of(body.get("clinicalStatus"))
+            sure = code_of(body.get("verificationStatus"))
+            return concept(body.get("code")), ", ".join(
+                filter(None, [code_of(body.get("clinicalStatus")), sure if sure != "confirmed" else ""])
+            )
+        case "AllergyIntolerance":
+            return concept(body.get("code")), "; ".join(
+                filter(None, [reaction_words(body), code_of(body.get("clinicalStatus"))])
+            )
         case "Encounter":
             kinds = [concept(kind) for kind in each(body.get("type"))]
             return next(filter(None, kinds), concept(body.get("class"))), status

@@ -51,7 +51,7 @@ def test_kidney_function_comes_from_the_latest_creatinine_before_the_clock_whate
     assert fact(made, "eGFR") == "45 mL/min/1.73 m²"
     assert fact(made, "CrCl") == "51 mL/min"
     assert fact(made, "Age") == "61, male"
-    assert fact(made, "BP") == "148/84"
+    assert fact(made, "BP") == "148/84 mmHg"
 
 
 def test_what_is_missing_is_said_and_never_guessed(view: View) -> None:
