@@ -1,4 +1,4 @@
-"""What Undo takes back: one press is one step, also where it decided on several changes."""
+"""Decisions before they are submitted: what Undo takes back, what is approved in bulk, what is told to be left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from review_ui.reviewing import changes, going
+from review_ui.reviewing import changes, decide_bar, going
 from review_ui.reviewing.going import Going
 from review_ui.reviewing.sitting import Sitting
 from tasks.review.events import ChangeRef
@@ -66,3 +66,29 @@ def test_nothing_is_put_on_the_stack_where_nothing_changed(here: Going) -> None:
     going.decide_all(at, [ref(ONE)], "approve")
     going.decide_all(at, [ref(ONE)], "approve")
     assert len(here.undo) == 1
+
+
+def test_the_white_space_of_code_and_declarations_is_meaning() -> None:
+    old, new = b"if severe:\n    fail()\n    stop()\n", b"if severe:\n    fail()\nstop()\n"
+    assert not changes.white_space_only({"checkpoints.py": old}, {"checkpoints.py": new})
+    assert not changes.white_space_only({"checkpoints.toml": b"a = 1\nb = 2"}, {"checkpoints.toml": b"a = 1 b = 2"})
+    assert not changes.white_space_only(
+        {"instruction.md": b"a b", "checkpoints.py": old}, {"instruction.md": b"a  b", "checkpoints.py": new}
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((3, 3, 0, 0), "All decided."),
+        ((3, 2, 0, 0), "1 left for later."),
+        ((3, 1, 1, 0), "1 decision needs a reason or the harm first."),
+        ((3, 1, 2, 1), "2 decisions need a reason or the harm first."),
+        (
+            (3, 2, 0, 1),
+            "1 decision was made on other words than stand there now and will not be submitted: decide anew.",
+        ),
+    ],
+)
+def test_what_is_left_before_a_submission_is_told(counts: tuple[int, int, int, int], words: str) -> None:
+    assert decide_bar.summary_words(*counts) == words

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 from types import ModuleType
@@ -14,13 +13,13 @@ from hypothesis import strategies as st
 
 from authoring.diffs import file_diff
 from authoring.edits import Package, TextEdit
-from review_ui.reviewing import changes, decide_bar, examples, forms, handmade, quoting
+from review_ui.reviewing import changes, examples, forms, handmade, quoting
 from review_ui.reviewing.forms import ReviewForm
 from tasks.errors import UsageError
 from tasks.fhir.resources import dump_json, parse_json
 from tasks.package import FolderSource, Task
 from tasks.review.checklist import checklist
-from tasks.review.events import ChangeRef, Finding, ResourceAnchor, ReviewSubmitted, TextAnchor
+from tasks.review.events import ChangeRef, ReviewSubmitted, TextAnchor
 
 COMPLETE = {
     **{f"verdict.{one.id}": "acceptable" for one in checklist().dimensions},
@@ -56,8 +55,7 @@ def test_a_complete_review_lacks_nothing_and_is_one_event() -> None:
     [
         ({"verdict.patient_safety": ""}, "A verdict on patient safety"),
         ({"verdict.patient_safety": "cannot judge"}, "Why patient safety cannot be judged"),
-        ({"verdict.patient_safety": "needs change"}, "A finding that says what is wrong in patient safety"),
-        ({"verdict.patient_safety": "unsafe"}, "A finding with its harm, that says what is unsafe in patient safety"),
+        ({"verdict.patient_safety": "unsafe"}, "A finding that says what is wrong in patient safety"),
         ({"rating.cp2": ""}, "A rating of checkpoint 2"),
         ({"rating.cp2": "wrong"}, "Why checkpoint 2 is wrong"),
         ({"confidence": ""}, "How sure you are overall"),
@@ -79,84 +77,11 @@ def test_a_finding_says_what_it_needs_and_a_blocking_one_names_the_harm() -> Non
     made, needs = forms.finding_of(drafts, "f")
     assert made is None
     assert needs == ["harm severity and likelihood (blocking)"]
-    harm = {"new.f.severity": "severe", "new.f.likelihood": "likely"}
-    # Whether by doing or by leaving out is never guessed.
-    assert forms.finding_of({**drafts, **harm}, "f") == (None, ["how it would harm"])
-    made, needs = forms.finding_of({**drafts, **harm, "new.f.kind": "omission"}, "f")
+    made, needs = forms.finding_of({**drafts, "new.f.severity": "severe", "new.f.likelihood": "likely"}, "f")
     assert made is not None
     assert made.harm is not None
-    assert (made.harm.severity, made.harm.kind) == ("severe", "omission")
+    assert made.harm.severity == "severe"
     assert form({"finding.f": made.model_dump_json()}).findings == (made,)
-
-
-@pytest.mark.parametrize(
-    ("harm", "needs"),
-    [
-        ({}, []),
-        ({"severity": "severe", "kind": "omission"}, ["likelihood of the harm"]),
-        ({"likelihood": "likely"}, ["harm severity"]),
-        ({"severity": "mild", "likelihood": "likely"}, ["how it would harm"]),
-        # Its field is not on the page while no severity is chosen.
-        ({"kind": "omission"}, []),
-    ],
-)
-def test_half_a_harm_is_asked_for_and_never_dropped(harm: dict[str, str], needs: list[str]) -> None:
-    drafts = {"new.f.text": "Late.", "new.f.dimension": "patient_safety", "new.f.weight": "should",
-              "new.f.confidence": "sure", **{f"new.f.{name}": value for name, value in harm.items()}}  # fmt: skip
-    made, said = forms.finding_of(drafts, "f")
-    assert said == needs
-    assert (made is None) == bool(needs)
-
-
-def added(id: str, text: str, dimension: str = "patient_safety", severity: str = "", weight: str = "should") -> str:
-    harm = {"kind": "omission", "severity": severity, "likelihood": "possible"} if severity else None
-    return Finding.model_validate(
-        {"id": id, "dimension": dimension, "anchor": {"kind": "task"}, "weight": weight, "text": text, "harm": harm}
-    ).model_dump_json()
-
-
-def test_unsafe_stands_on_a_finding_with_a_harm_whose_words_are_the_vetos_reason() -> None:
-    unsafe = {**COMPLETE, "verdict.patient_safety": "unsafe", "finding.a": added("a", "A mere note.", weight="note"),
-              "finding.b": added("b", "Of another dimension.", "clinical_reasoning", "death")}  # fmt: skip
-    assert [one.place for one in form(unsafe).missing] == ["finding.patient_safety"]
-    harmed = {**unsafe, "finding.c": added("c", "It may bleed.", severity="moderate"),
-              "finding.d": added("d", "It may kill.", severity="death")}  # fmt: skip
-    made = form(harmed)
-    assert made.missing == ()
-
-    def comments(made: ReviewForm) -> dict[str, str]:
-        return {one["dimension"]: one["comment"] for one in made.submission()["verdicts"] if one["comment"]}
-
-    assert comments(made) == {"patient_safety": "It may kill."}
-    assert comments(form({**harmed, "comment.patient_safety": "Said so."})) == {"patient_safety": "Said so."}
-    # Nobody's words are put into a dimension that is no veto.
-    assert comments(form({**harmed, "verdict.patient_safety": "needs change"})) == {}
-
-
-def test_the_reason_of_a_rating_that_was_changed_is_not_sent_and_is_told_of() -> None:
-    made = form({**COMPLETE, "rating.cp2": "wrong", "why.cp2": "It forgets the repeat."})
-    assert made.left == ()
-    assert made.submission()["ratings"][1]["comment"] == "It forgets the repeat."
-    made = form({**COMPLETE, "rating.cp2": "essential", "why.cp2": "It forgets the repeat."})
-    assert made.submission()["ratings"][1]["comment"] == ""
-    assert [(one.words, one.items) for one in made.left] == [("It forgets the repeat.", ("why.cp2",))]
-
-
-def test_what_was_written_and_not_added_is_counted_named_and_led_to() -> None:
-    made = form(
-        {**COMPLETE, "composer": "b", "new.b.text": "Half.", "new.a.text": "Waits.", "new.a.source": "A label.",
-         "new.c.dimension": "patient_safety", "amend.0": "By phone.", "amend.1": " ",
-         "finding.d": '{"id":"d","text":"Of a later version."}', "finding.e": "{"}
-    )  # fmt: skip
-    assert made.missing == ()
-    assert [(one.words, one.items[0]) for one in made.left] == [
-        ("Half.", "new.b.text"), ("Waits.\nA label.", "new.a.text"), ("By phone.", "amend.0"),
-        ("Of a later version.", "finding.d"), ("{", "finding.e"),
-    ]  # fmt: skip
-    assert "under New finding" in made.left[0].where
-    assert "Not added yet" in made.left[1].where
-    assert made.summary() == "2 findings not added · 1 correction not added · 2 findings that cannot be read"
-    assert [one.item for one in made.open] == [one.items[0] for one in made.left]
 
 
 def test_selected_words_find_their_source_across_marks_and_lines() -> None:
@@ -164,66 +89,10 @@ def test_selected_words_find_their_source_across_marks_and_lines() -> None:
     assert quoting.find(text, "The potassium is up.") == (11, 35)
     assert quoting.find(text, "advise. write /x now") is not None
     assert quoting.find(text, "potassium was up") is None
-    made = quoting.anchored(Selected("potassium is up", quoting.PATH), text, None)
+    made = quoting.anchored("potassium is up", text, None)
     assert isinstance(made, TextAnchor)
     assert text.count(made.quote) == 1
-
-
-NOTE = {"resourceType": "DocumentReference", "status": "current", "date": "2026-01-0{}T08:00:00Z",
-        "subject": {"reference": "Patient/p-1"}}  # fmt: skip
-
-
-@pytest.fixture
-def two_notes(packages: ModuleType, tmp_path: Path) -> ChartView:
-    """A chart with two notes that say the same words."""
-    folder = packages.write(tmp_path)
-    lines = []
-    for number, text in ((1, "Losartan was started. Losartan helps."), (2, "She takes Losartan.")):
-        data = base64.b64encode(text.encode()).decode()
-        lines.append({**NOTE, "id": f"n-{number}", "date": NOTE["date"].format(number),  # type: ignore[attr-defined]
-                      "content": [{"attachment": {"contentType": "text/plain", "data": data}}]})  # fmt: skip
-    (folder / "chart" / "DocumentReference.ndjson").write_text("".join(f"{dump_json(one)}\n" for one in lines), "utf-8")
-    task = FolderSource(tmp_path).load("nephrology-small")
-    assert task.meta.context is not None
-    return ChartView(task.chart, task.meta.context.patient, task.meta.context.now)
-
-
-def test_words_are_anchored_in_the_text_that_they_were_selected_in(two_notes: ChartView) -> None:
-    instruction = "Losartan is in her list. Is Losartan right?"
-    for number in (1, 2):
-        made = quoting.anchored(Selected("Losartan", f"DocumentReference/n-{number}"), instruction, two_notes)
-        assert made == ResourceAnchor(ref=f"DocumentReference/n-{number}", quote="Losartan")
-    first = quoting.anchored(Selected("Losartan", quoting.PATH, ""), instruction, two_notes)
-    second = quoting.anchored(Selected("Losartan", quoting.PATH, "Losartan is in her list. Is "), instruction, two_notes)
-    assert [one.after[:7] for one in (first, second) if isinstance(one, TextAnchor)] == [" is in ", " right?"]
-    # An entry of the chart that is no note is what was selected in.
-    made = quoting.anchored(Selected("5.9", "Observation/k-1"), instruction, two_notes)
-    assert made == ResourceAnchor(ref="Observation/k-1", quote="5.9")
-
-
-@pytest.mark.parametrize("source", ["", "Observation/none", "checkpoints.toml"])
-def test_words_selected_elsewhere_are_anchored_nowhere_even_if_a_text_has_them(
-    two_notes: ChartView, source: str
-) -> None:
-    with pytest.raises(UsageError, match="About this"):
-        quoting.anchored(Selected("She takes Losartan.", source), "No drug.", two_notes)
-
-
-def test_words_that_do_not_stand_so_in_their_text_are_refused(two_notes: ChartView) -> None:
-    with pytest.raises(UsageError, match="within one paragraph"):
-        quoting.anchored(Selected("She takes Losartan.", quoting.PATH), "No drug.", two_notes)
-
-
-@pytest.mark.parametrize("message", ["", "words", "[]", "1", "null", '{"words": null}'])
-def test_a_message_that_is_no_selection_selects_nothing(message: str) -> None:
-    assert Selected.parse(message) == Selected("")
-
-
-def test_a_selection_is_read_as_the_page_sends_it() -> None:
-    assert Selected.parse('{"words":"a b","source":"instruction.md","before":"c"}') == Selected(
-        "a b", "instruction.md", "c"
-    )
-    assert Selected.parse('{"words":"half \\ud83d"}').words == "half \ufffd"
+    assert quoting.anchored("  ", text, None) is None
 
 
 # ---- edits by hand --------------------------------------------------------------------------------------------------
@@ -350,32 +219,6 @@ def test_only_white_space_is_white_space() -> None:
     assert changes.white_space_only({"instruction.md": b"a b"}, {"instruction.md": b"a  b\n"})
     assert not changes.white_space_only({"instruction.md": b"5 mg"}, {"instruction.md": b"50 mg"})
     assert not changes.white_space_only({}, {})
-
-
-def test_the_white_space_of_code_and_declarations_is_meaning() -> None:
-    old, new = b"if severe:\n    fail()\n    stop()\n", b"if severe:\n    fail()\nstop()\n"
-    assert not changes.white_space_only({"checkpoints.py": old}, {"checkpoints.py": new})
-    assert not changes.white_space_only({"checkpoints.toml": b"a = 1\nb = 2"}, {"checkpoints.toml": b"a = 1 b = 2"})
-    assert not changes.white_space_only(
-        {"instruction.md": b"a b", "checkpoints.py": old}, {"instruction.md": b"a  b", "checkpoints.py": new}
-    )
-
-
-@pytest.mark.parametrize(
-    ("counts", "words"),
-    [
-        ((3, 3, 0, 0), "All decided."),
-        ((3, 2, 0, 0), "1 left for later."),
-        ((3, 1, 1, 0), "1 decision needs a reason or the harm first."),
-        ((3, 1, 2, 1), "2 decisions need a reason or the harm first."),
-        (
-            (3, 2, 0, 1),
-            "1 decision was made on other words than stand there now and will not be submitted: decide anew.",
-        ),
-    ],
-)
-def test_what_is_left_before_a_submission_is_told(counts: tuple[int, int, int, int], words: str) -> None:
-    assert decide_bar.summary_words(*counts) == words
 
 
 # ---- example orders -------------------------------------------------------------------------------------------------
