@@ -9,9 +9,11 @@ from decimal import Decimal
 from authoring.contradictions import Contradiction, Text, contradictions
 from authoring.quantities import Quantity, quantity_at, second_unit
 from authoring.thresholds import Line, crossings
-from graders import truths
 from graders.analytes import unit_words
 from graders.evidence import Evidence
+from graders.hybrid import Expected, agent_value
+from graders.lab_units import convert
+from tasks.declarations import Checkpoint
 from tasks.errors import WorkbenchError
 from tasks.fhir.chart import Overlay, Records
 from tasks.fhir.elements import check
@@ -99,31 +101,81 @@ def bearing(
 
 
 def _answers(before: Task, after: Task, chart: Records, title: Mapping[str, str]) -> list[Line]:
-    """Right answers that checkpoints compute from the chart and that the change moves."""
+    """Right answers that checkpoints compute from the chart and that the change moves, as the grader compares them."""
     out = []
     for checkpoint in after.checkpoints:
         if checkpoint.truth is None:
             continue
-        old, new = _truth(before, before.chart, checkpoint.truth), _truth(after, chart, checkpoint.truth)
-        if old is None or new is None or old == new:
-            continue
-        tolerance = Decimal(str(checkpoint.tolerance or 0))
-        crossed = abs(new - old) > tolerance
-        within = f"its tolerance of {tolerance.normalize():f}" if tolerance else "no tolerance"
-        answer = (
-            f"{'yes: beyond' if crossed else 'no, within'} {within}" if tolerance else "yes: another answer is right"
-        )
-        unit = f" {unit_words(checkpoint.unit)}" if checkpoint.unit else ""
-        said = [f"{one:.1f}{unit}" for one in (old, new)]
+        old, new = _expected(before, before.chart, checkpoint), _expected(after, chart, checkpoint)
         name = f"{title.get(checkpoint.id, checkpoint.id)}, right answer"
-        out.append(Line(name, said[0], said[1], answer, crossed, checkpoint.id))
+        if old is None or new is None:
+            if old is not None or new is not None:
+                said = [_with_unit(one, _plain(one.value)) if one else "cannot be computed" for one in (old, new)]
+                answer = "yes: there is none any more" if old else "yes: there is one now"
+                out.append(Line(name, said[0], said[1], answer, crossed=True, checkpoint=checkpoint.id))
+            continue
+        moved = _in_unit_of(old, new)
+        if moved == new.value and old.unit == new.unit:
+            continue
+        out.append(_answer(checkpoint, old, new, moved, name))
     return out
 
 
-def _truth(task: Task, chart: Records, name: str) -> Decimal | None:
-    """A built-in truth over the task's chart; None for code of the task's own, and where the chart does not give it."""
+def _answer(checkpoint: Checkpoint, old: Expected, new: Expected, moved: Decimal | None, name: str) -> Line:
+    """Before and after, to as many places as show what is decided. `moved`: the old value in the unit of the new."""
+    tolerance = Decimal(str(checkpoint.tolerance or 0))
+    crossed = moved is None or abs(new.value - moved) > tolerance
+    if moved is None:
+        answer, said = "yes: another kind of unit is right", [_plain(one.value) for one in (old, new)]
+    elif old.unit != new.unit and not crossed:
+        # The value stays, not how the grader reads a number that is written without its unit.
+        crossed, said = True, [_plain(one.value) for one in (old, new)]
+        answer = f"yes: the same value, but a number without a unit is read as {unit_words(new.unit) or 'a plain one'}"
+    else:
+        within = f"its tolerance of {_plain(tolerance)}"
+        answer = f"{'yes: beyond' if crossed else 'no, within'} {within}"
+        if not tolerance:
+            answer = "yes: another answer is right"
+        places = _places(old.value if old.unit == new.unit else moved, new.value, tolerance)
+        said = [f"{one.value:.{places}f}" for one in (old, new)]
+    return Line(name, _with_unit(old, said[0]), _with_unit(new, said[1]), answer, crossed, checkpoint.id)
+
+
+def _places(old: Decimal, new: Decimal, tolerance: Decimal) -> int:
+    """The places of the tolerance, one at least for what is no whole number, and more where rounding would hide on
+    which side of it two values lie."""
+    whole = all(one == one.to_integral_value() for one in (old, new))
+    fewest = max(0 if whole else 1, -int(tolerance.normalize().as_tuple().exponent))
+    crossed = abs(new - old) > tolerance
+    for places in range(fewest, fewest + 3):
+        shown = [round(one, places) for one in (old, new)]
+        if (abs(shown[1] - shown[0]) > tolerance) == crossed:
+            return places
+    return fewest + 3
+
+
+def _with_unit(one: Expected, number: str) -> str:
+    return f"{number} {unit_words(one.unit)}".strip()
+
+
+def _plain(value: Decimal) -> str:
+    """A number as it is, to four significant figures at most behind the point."""
+    return f"{round(value, 4).normalize():f}"
+
+
+def _in_unit_of(old: Expected, new: Expected) -> Decimal | None:
+    """The old value in the unit of the new one; None where no conversion is known."""
     try:
-        value = truths.compute(name, Evidence(task=task, chart=chart)).value
+        return convert(old.value, old.unit, new.unit, new.analyte)
     except WorkbenchError:
         return None
-    return Decimal(str(value)) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else None
+
+
+def _expected(task: Task, chart: Records, checkpoint: Checkpoint) -> Expected | None:
+    """What the grader expects by a built-in truth, in the checkpoint's unit; None for code of the task's own, and where
+    the chart does not give it."""
+    try:
+        found = agent_value(checkpoint, Evidence(task=task, chart=chart))
+    except (WorkbenchError, ArithmeticError):
+        return None
+    return found if found.value.is_finite() else None

@@ -11,6 +11,7 @@ from authoring.bearing import Bearing, bearing, changed_chart, values_of
 from authoring.contradictions import texts_of
 from authoring.edits import ResourceEdit, apply, unit_bytes
 from tasks.package import SUITE, Task, load
+from tests.tasks.packages import TINY_ID, tiny_files
 
 TASK = "nephrology-finerenone-011"
 
@@ -104,3 +105,72 @@ def test_values_are_read_from_lines_alone() -> None:
     assert list(found) == ["/valueQuantity"]
     assert found["/valueQuantity"].old is None
     assert found["/valueQuantity"].second == ("", "")
+
+
+# ---- right answers, as the grader compares them ---------------------------------------------------------------------
+
+
+def hybrid(truth: str, unit: str = "", tolerance: str = "", **observations: tuple[str, Any, str]) -> Task:
+    """The tiny task with one more checkpoint, that computes from results (LOINC code, value, unit) by their ids."""
+    files = tiny_files()
+    files["checkpoints.toml"] += (
+        '\n[[checkpoint]]\nid = "cp4"\ntitle = "Said right"\ncapability = "documentation"\ncriticality = "required"\n'
+        f'reachable = ["paper"]\ngrader = "hybrid"\ntruth = "{truth}"\nunit = "{unit}"\n'
+        + (f"tolerance = {tolerance}\n" if tolerance else "")
+        + 'extract = {file = "/workspace/output/reply.md", pattern = "x ([0-9.]+)"}\n'
+    ).encode()
+    for id, (code, value, written) in observations.items():
+        body = {
+            "resourceType": "Observation", "id": id, "status": "final",
+            "code": {"coding": [{"system": "http://loinc.org", "code": code}]},
+            "subject": {"reference": "Patient/p-7001"}, "effectiveDateTime": "2025-03-10T09:00:00-05:00",
+            "valueQuantity": {"value": value, "unit": written, "system": "http://unitsofmeasure.org", "code": written},
+        }  # fmt: skip
+        files["chart/Observation.ndjson"] += json.dumps(body, separators=(",", ":")).encode() + b"\n"
+    return load(files, where=TINY_ID)
+
+
+def moved(before: Task, id: str, **values: Any) -> list[tuple[str, str, str, bool]]:
+    found = bears(before, f"Observation/{id}", changed(before, f"Observation/{id}", **values))
+    return [(one.before, one.after, one.answer, one.crossed) for one in found.answers]
+
+
+def test_a_creatinine_that_only_changes_its_unit_moves_no_right_answer_beyond_the_tolerance() -> None:
+    before = hybrid("latest:2160-0", "mg/dL", "0.05", z=("2160-0", 1.72, "mg/dL"))
+    assert moved(before, "z", value=152, unit="umol/L", code="umol/L") == [
+        ("1.72 mg/dL", "1.72 mg/dL", "no, within its tolerance of 0.05", False)
+    ]
+    # 180 µmol/L = 2.04 mg/dL.
+    assert moved(before, "z", value=180, unit="umol/L", code="umol/L") == [
+        ("1.72 mg/dL", "2.04 mg/dL", "yes: beyond its tolerance of 0.05", True)
+    ]
+
+
+def test_without_a_unit_of_the_checkpoint_s_own_the_value_is_told_as_the_chart_has_it() -> None:
+    before = hybrid("latest:2160-0", tolerance="0.05", z=("2160-0", 1.72, "mg/dL"))
+    ((old, new, answer, crossed),) = moved(before, "z", value=152.05, unit="umol/L", code="umol/L")
+    assert (old, new, crossed) == ("1.72 mg/dL", "152.05 µmol/L", True)
+    assert answer == "yes: the same value, but a number without a unit is read as µmol/L"
+
+
+def test_a_right_answer_is_told_in_the_checkpoint_s_unit() -> None:
+    labs = {"za": ("17861-6", 8.0, "mg/dL"), "zb": ("1751-7", 3.0, "g/dL")}
+    before = hybrid("corrected_calcium", "mmol/L", "0.05", **labs)
+    # 8.0 + 0.8 x (4 - 3) = 8.8 mg/dL = 2.196 mmol/L; with 8.1: 8.9 = 2.221 mmol/L.
+    assert moved(before, "za", value=8.1) == [("2.20 mmol/L", "2.22 mmol/L", "no, within its tolerance of 0.05", False)]
+    assert moved(before, "za", value=9.0) == [("2.20 mmol/L", "2.45 mmol/L", "yes: beyond its tolerance of 0.05", True)]
+
+
+def test_the_digits_that_decide_are_shown() -> None:
+    labs = {"za": ("1920-8", 80, "U/L"), "zb": ("1742-6", 60, "U/L"), "zc": ("777-3", 262, "10*9/L")}
+    before = hybrid("fib4", tolerance="0.05", **labs)
+    ((old, new, answer, crossed),) = moved(before, "zc", value=256)
+    assert (answer, crossed) == ("yes: beyond its tolerance of 0.05", True)
+    assert Decimal(new) - Decimal(old) > Decimal("0.05")
+
+
+def test_a_right_answer_that_is_gone_is_told() -> None:
+    before = hybrid("latest:2160-0", "mg/dL", "0.05", z=("2160-0", 1.72, "mg/dL"))
+    assert moved(before, "z", unit="furlong", code="furlong") == [
+        ("1.72 mg/dL", "cannot be computed", "yes: there is none any more", True)
+    ]
