@@ -15,7 +15,7 @@ from typing import Any
 from authoring.applying import Consequence
 from authoring.diffs import Piece, words
 from authoring.jsontext import value_at
-from graders.describe import describe
+from graders.describe import describe, zone_of
 from graders.words import PlainWords, plain_words
 from tasks.declarations import Checkpoint
 from tasks.errors import WorkbenchError
@@ -282,7 +282,9 @@ def _said(task: Task, checkpoint: Checkpoint | None) -> dict[str, str]:
     if checkpoint is None:
         return {}
     authority = task.meta.context.authority if task.meta.context else None
-    told: PlainWords = plain_words(checkpoint, authority=authority, code=task.code, records=task.chart)
+    told: PlainWords = plain_words(
+        checkpoint, authority=authority, code=task.code, records=task.chart, zone=zone_of(task)
+    )
     parts = {
         "Title": (told.title,), "Passes": (*told.passes, *told.also), "Partial": (told.partial,), "Fails": told.fails,
         "Harm": (told.harm,), "Rests on": told.rests_on, "Sources": told.sources,

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Literal, TypeVar
 
 from graders import phrases
@@ -50,13 +51,15 @@ def plain_words(
     authority: Authority | None = None,
     code: str | None = None,
     records: Records | None = None,
+    zone: tzinfo | None = None,
 ) -> PlainWords:
     """The checkpoint in plain words.
 
     `authority`: the task's, which says in what form an order is due; `code`: checkpoints.py, whose docstrings say what
-    a function checks; `records`: the chart, so that facts are named by what they say and not by their id alone.
+    a function checks; `records`: the chart, so that facts are named by what they say and not by their id alone; `zone`:
+    the task's, in which their days are told.
     """
-    passes, also, fails, partial = _content(checkpoint, authority, code, records)
+    passes, also, fails, partial = _content(checkpoint, authority, code, records, zone)
     return PlainWords(
         title=checkpoint.title,
         passes=tuple(map(_sentence_case, passes)),
@@ -64,14 +67,18 @@ def plain_words(
         partial=partial,
         fails=tuple(map(_sentence_case, fails)),
         harm=harm_words(checkpoint.harm) if checkpoint.harm else "",
-        rests_on=tuple(fact_words(fact, records) for fact in checkpoint.rests_on),
+        rests_on=tuple(fact_words(fact, records, zone) for fact in checkpoint.rests_on),
         sources=tuple(map(source_words, checkpoint.source)),
         any_of=checkpoint.order is not None and len(passes) > 1,
     )
 
 
 def _content(
-    checkpoint: Checkpoint, authority: Authority | None, code: str | None, records: Records | None
+    checkpoint: Checkpoint,
+    authority: Authority | None,
+    code: str | None,
+    records: Records | None,
+    zone: tzinfo | None,
 ) -> tuple[list[str], list[str], list[str], str]:
     """(passes, also, fails, partial) by the checkpoint's grader."""
     if checkpoint.grader == "judge" and checkpoint.rubric:
@@ -90,11 +97,15 @@ def _content(
             [f"no such value in {file}, or one that is {off}"],
             "",
         )
-    return _code_content(checkpoint, authority, code, records)
+    return _code_content(checkpoint, authority, code, records, zone)
 
 
 def _code_content(
-    checkpoint: Checkpoint, authority: Authority | None, code: str | None, records: Records | None
+    checkpoint: Checkpoint,
+    authority: Authority | None,
+    code: str | None,
+    records: Records | None,
+    zone: tzinfo | None,
 ) -> tuple[list[str], list[str], list[str], str]:
     passes: list[str] = []
     also: list[str] = []
@@ -118,7 +129,7 @@ def _code_content(
     if checkpoint.followup:
         fails.append("a follow-up that is missing or outside its window")
     if checkpoint.seen:
-        facts = [fact_words(fact, records) for fact in checkpoint.seen]
+        facts = [fact_words(fact, records, zone) for fact in checkpoint.seen]
         also.append(f"the agent was shown {'all of: ' if len(facts) > 1 else ''}{'; '.join(facts)}")
         several = len(facts) > 1
         lost = "none of these facts was" if several else "this was not"
@@ -311,14 +322,14 @@ def source_words(source: Source) -> str:
     return said if source.verified else f"{said} (not yet verified)"
 
 
-def fact_words(fact: str, records: Records | None = None) -> str:
+def fact_words(fact: str, records: Records | None = None, zone: tzinfo | None = None) -> str:
     """A `rests_on` entry: what the resource says where the chart is at hand, and its reference."""
     ref, _, quote = fact.partition("#")
     quote = quote.removeprefix('"').removesuffix('"')
     if ref == "instruction":
         return f"the instruction: “{quote}”" if quote else "the instruction"
     resource = records.get(ref) if records is not None else None
-    named = f"{describe(resource)} ({ref})" if resource is not None else ref
+    named = f"{describe(resource, zone)} ({ref})" if resource is not None else ref
     return f"“{quote}” in {named}" if quote else named
 
 

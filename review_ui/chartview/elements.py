@@ -10,37 +10,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
 
+from graders.describe import TIMES
+
 LOINC = "http://loinc.org"
 _WHEN = re.compile(
     r"(?P<y>[0-9]{4})(?:-(?P<m>[0-9]{2})(?:-(?P<d>[0-9]{2})"
     r"(?:T(?P<H>[0-9]{2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:\.[0-9]+)?)?(?P<z>Z|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
 )
-
-#: The elements that say when something happened, in the order in which they are believed.
-TIMES: dict[str, tuple[str, ...]] = {
-    "Observation": ("effectiveDateTime", "effectiveInstant", "effectivePeriod", "issued"),
-    "DiagnosticReport": ("effectiveDateTime", "effectivePeriod", "issued"),
-    "DocumentReference": ("date", "context.period"),
-    "Composition": ("date",),
-    "Condition": ("onsetDateTime", "onsetPeriod", "recordedDate", "abatementDateTime"),
-    "Encounter": ("period",),
-    "Procedure": ("performedDateTime", "performedPeriod"),
-    "MedicationRequest": ("authoredOn",),
-    "MedicationStatement": ("effectiveDateTime", "effectivePeriod", "dateAsserted"),
-    "MedicationAdministration": ("effectiveDateTime", "effectivePeriod"),
-    "MedicationDispense": ("whenHandedOver", "whenPrepared"),
-    "AllergyIntolerance": ("recordedDate", "onsetDateTime", "lastOccurrence"),
-    "Immunization": ("occurrenceDateTime",),
-    "ServiceRequest": ("occurrenceDateTime", "occurrencePeriod", "authoredOn"),
-    "Appointment": ("start", "created"),
-    "Consent": ("dateTime",),
-    "Communication": ("sent", "received"),
-    "ImagingStudy": ("started",),
-    "CarePlan": ("period", "created"),
-    "Claim": ("created",),
-    "FamilyMemberHistory": ("date",),
-    "Specimen": ("collection.collectedDateTime", "receivedTime"),
-}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from graders.describe import zone_of
 from graders.words import plain_words
 from review_ui import chart_sections, checkpoints, frame, library, prose, reference_plans, theme
 from review_ui.chartview import ChartView
@@ -90,6 +91,7 @@ def in_words(task: Task, checkpoint: Checkpoint, number: int) -> Markup:
         authority=task.meta.context.authority if task.meta.context else None,
         code=task.code,
         records=task.chart,
+        zone=zone_of(task),
     )
     links = [place(task, entry, fact) for entry, fact in zip(checkpoint.rests_on, words.rests_on, strict=True)]
     return checkpoints.card(number, checkpoint, words, links)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from authoring.clinical import Raw, Row
 from authoring.diffs import words
 from authoring.views import ChangeView, change_view
-from graders.describe import describe
+from graders.describe import describe, zone_of
 from review_ui import theme
 from review_ui.chartview.words import kind_words
 from review_ui.kept import kept
@@ -66,7 +66,7 @@ def place_of(at: Sitting, unit: str) -> tuple[str, str]:
     what, kind = changes.place_words(unit, titles(at.task))
     path, _, inner = unit.partition("#")
     if (type := chart_type(path)) and (found := at.task.chart.get(f"{type}/{inner}")):
-        return describe(found), kind
+        return describe(found, zone_of(at.task)), kind
     return what, kind
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta, timezone
 from typing import Any
 
 import pytest
@@ -231,8 +232,8 @@ def test_a_followup_stands_beside_the_order() -> None:
 def test_facts_are_named_by_what_they_say(tiny_task: Task) -> None:
     words = plain_words(tiny_task.checkpoints[0], records=tiny_task.chart)
     assert words.rests_on == (
-        "Creatinine in Serum or Plasma 1.1 mg/dL, Mar 3, 2025 (Observation/o-creatinine)",
-        "“stopped warfarin” in Progress note, Sep 11, 2024 (DocumentReference/n-1)",
+        "Creatinine in Serum or Plasma 1.1 mg/dL, 3 Mar 2025 (Observation/o-creatinine)",
+        "“stopped warfarin” in Progress note, 11 Sep 2024 (DocumentReference/n-1)",
     )
     assert words.passes[0].startswith("The agent was shown all of: Creatinine")
 
@@ -299,7 +300,7 @@ def test_unless_names_the_kind_of_order_that_excuses() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"resourceType": "Patient", "gender": "male", "birthDate": "1956-08-02"}, "patient, male, born Aug 2, 1956"),
+        ({"resourceType": "Patient", "gender": "male", "birthDate": "1956-08-02"}, "patient, male, born 2 Aug 1956"),
         (
             {
                 "resourceType": "MedicationRequest",
@@ -317,3 +318,43 @@ def test_unless_names_the_kind_of_order_that_excuses() -> None:
 )
 def test_a_resource_in_a_few_words(body: dict[str, Any], words: str) -> None:
     assert describe(Resource.from_body({**body, "id": "x"})) == words
+
+
+WEST = timezone(timedelta(hours=-5))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"resourceType": "Observation", "effectiveDateTime": "2025-03-04T02:00:00Z"}, "Observation, 3 Mar 2025"),
+        ({"resourceType": "Observation", "effectiveDateTime": "2025-03-04"}, "Observation, 4 Mar 2025"),
+        ({"resourceType": "Condition", "onsetDateTime": "2025-03"}, "Condition, Mar 2025"),
+        ({"resourceType": "Condition", "onsetDateTime": "2025"}, "Condition, 2025"),
+        ({"resourceType": "Condition", "onsetDateTime": "soon"}, "Condition, soon"),
+        (
+            {
+                "resourceType": "ServiceRequest",
+                "code": {"text": "MRI"},
+                "authoredOn": "2025-03-01",
+                "occurrenceDateTime": "2025-04-01",
+            },
+            "MRI, 1 Apr 2025",
+        ),
+        ({"resourceType": "Encounter", "period": {"start": "2025-03-04T12:00:00Z"}}, "Encounter, 4 Mar 2025"),
+        (
+            {
+                "resourceType": "Observation",
+                "code": {"text": "Creatinine"},
+                "valueQuantity": {"value": 97, "unit": "umol/L"},
+            },
+            "Creatinine 97 µmol/L",
+        ),
+    ],
+)
+def test_days_and_units_are_told_as_the_chart_tells_them(body: dict[str, Any], words: str) -> None:
+    assert describe(Resource.from_body({**body, "id": "x"}), WEST) == words
+
+
+def test_without_a_zone_the_day_is_the_one_that_is_written() -> None:
+    body = {"resourceType": "Observation", "id": "x", "effectiveDateTime": "2025-03-04T02:00:00Z"}
+    assert describe(Resource.from_body(body)) == "Observation, 4 Mar 2025"
