@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.planned import PlannedSource, folder_state
-from graders.report import TrialRow, settings_of_plan, task_loader, trial_row
+from graders.report import PlannedSettings, TrialRow, task_loader, trial_row
 from graders.score import SEVERE, deciding_verdicts
 from graders.version import VERSION
 from tasks.errors import EnvironmentFault
@@ -25,7 +25,7 @@ from tasks.taxonomy import SPECIALTIES
 from tasks.trials import Outcome, Result, Verdict
 
 #: Part of every key: raise it when a fact holds something else.
-_SHAPE = 1
+_SHAPE = 2
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def trial_facts(
 
 def _of_batch(batch: Batch, source: TaskSource, cache: Path | None) -> list[TrialFact]:
     load = task_loader(source)
-    planned = settings_of_plan(batch)
+    planned = PlannedSettings(batch)
     kept = _Kept(_place(cache, batch) if cache else None)
     states: dict[str, str] = {}
     found: list[TrialFact] = []
@@ -95,7 +95,7 @@ def _of_batch(batch: Batch, source: TaskSource, cache: Path | None) -> list[Tria
         id = trial.key.task
         if id not in states:
             states[id] = folder_state(source, id) or _digests(load(id))
-        settings = planned.get((id, trial.key.agent), "")
+        settings = planned.of(trial)
         mark = _mark(trial, states[id], settings)
         fact = kept.get(str(trial.path), mark)
         if fact is None:
@@ -343,7 +343,7 @@ def _difference(settings: str, several: set[str]) -> str:
     own = read[settings]
     return (
         ", ".join(
-            f"{key}={json.dumps(own[key]) if not isinstance(own.get(key), str) else own[key]}"
+            f"{key}={json.dumps(own[key]) if not isinstance(own.get(key), str) else own[key] or 'default'}"
             for key in differing
             if key in own
         )

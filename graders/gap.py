@@ -25,6 +25,7 @@ from tasks.fhir.resources import Resource
 from tasks.package import Task
 from tasks.stored import StoredTrial
 from tasks.taxonomy import Authority
+from tasks.trials import OUTCOMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,6 +124,8 @@ def _identity(row: OrderRow) -> OrderRow | None:
 def gap_frame(trials: Iterable[StoredTrial], load: Callable[[str], Task | str]) -> pd.DataFrame:
     """A row a trial and order checkpoint with a gap. `load(task id)` gives the task, or a reason (str) to leave it out.
 
+    Only trials that are graded are read: what a person stopped or an outage ended says nothing of the agent's habits.
+
     Columns: task, agent, run, authority, case, checkpoint, title, references. Reads every trial's record: minutes for
     thousands of trials.
     """
@@ -151,6 +154,8 @@ def gap_frame(trials: Iterable[StoredTrial], load: Callable[[str], Task | str]) 
 def _loaded(trials: Iterable[StoredTrial], load: Callable[[str], Task | str]) -> Iterator[tuple[StoredTrial, Task]]:
     for trial in trials:
         outcome = trial.outcome
-        task = load(trial.key.task) if outcome is not None else ""
-        if isinstance(task, Task) and outcome is not None and outcome.agent_digest == task.agent_digest:
+        if outcome is None or not OUTCOMES[outcome.outcome].grade:
+            continue
+        task = load(trial.key.task)
+        if isinstance(task, Task) and outcome.agent_digest == task.agent_digest:
             yield trial, task

@@ -19,8 +19,7 @@ class PlannedSource:
     """
 
     def __init__(self, batch: Batch) -> None:
-        planned = [line for line in batch.plan() if line.get("kind") == "planned"]
-        self._folders = {str(line["task"]): Path(str(line["folder"])) for line in planned if line.get("folder")}
+        self._folders = {line["task"]: Path(str(line["folder"])) for line in batch.planned() if line.get("folder")}
 
     def list(self) -> list[str]:
         """The ids, sorted."""

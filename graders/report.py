@@ -3,8 +3,8 @@
 pass rate   = passed / graded
 strict rate = passed / attempted: invalid and ungraded trials count as not passed
 
-Trials of different digests, or run under different settings (tool profile, backend, limits), stand in rows of their
-own and are never averaged.
+Trials of different digests, or run under different settings (tool profile, backend, limits; a model's endpoint,
+reasoning and answer length), stand in rows of their own and are never averaged.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -68,9 +69,9 @@ def trial_rows(batches: Iterable[Batch], source: TaskSource | None = None) -> li
     rows = []
     for batch in batches:
         load = task_loader(source or PlannedSource(batch))
-        planned = settings_of_plan(batch)
+        planned = PlannedSettings(batch)
         for trial in batch.trials():
-            settings = planned.get((trial.key.task, trial.key.agent), "")
+            settings = planned.of(trial)
             rows.append(trial_row(batch, trial, load(trial.key.task), settings, trial.outcome, trial.verdicts()))
     return rows
 
@@ -88,15 +89,36 @@ def task_loader(source: TaskSource) -> Callable[[str], Task | str]:
     return load
 
 
-def settings_of_plan(batch: Batch) -> dict[tuple[str, str], str]:
-    """(task, agent) -> the settings of its latest plan line as one text; a seed makes no other experiment."""
-    found = {}
-    for line in batch.plan():
-        settings = line.get("settings")
-        if line.get("kind") == "planned" and isinstance(settings, dict):
-            kept = {key: value for key, value in settings.items() if key != "seed"}
-            found[(str(line.get("task")), str(line.get("agent")))] = json.dumps(kept, sort_keys=True)
-    return found
+#: What of a provider's model makes another experiment; its price, clearance and concurrency do not.
+MODEL_SETTINGS = ("endpoint", "max_output", "reasoning")
+
+
+class PlannedSettings:
+    """The settings that each trial of a batch was run under, as one text that tells experiments apart.
+
+    Profile, backend and limits; of a provider's model its endpoint, reasoning and answer length. A seed makes no other
+    experiment.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._planned: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for line in batch.planned():
+            settings, model = line.get("settings"), line.get("model")
+            if isinstance(settings, dict):
+                kept = {key: value for key, value in settings.items() if key != "seed"}
+                kept |= {key: model[key] for key in MODEL_SETTINGS if key in model} if isinstance(model, dict) else {}
+                planned = self._planned.setdefault((line["task"], str(line.get("agent"))), [])
+                # Lines are dated in UTC, to the second below: as text they sort as times do.
+                planned.append((str(line.get("at", "")), json.dumps(kept, sort_keys=True)))
+
+    def of(self, trial: StoredTrial) -> str:
+        """Of the line that stood last when the trial began; of the latest while it has no outcome; "" without any."""
+        planned = self._planned.get((trial.key.task, trial.key.agent), [("", "")])
+        outcome = trial.outcome if len({text for _, text in planned}) > 1 else None
+        if outcome is None:
+            return planned[-1][1]
+        began = outcome.started.astimezone(UTC).isoformat()
+        return next((text for at, text in reversed(planned) if at <= began), planned[0][1])
 
 
 def trial_row(
@@ -110,7 +132,7 @@ def trial_row(
     """One trial as a report counts it, from its outcome and every verdict given on it."""
     state = outcome.outcome if outcome else Outcome.running
     rule = OUTCOMES[state]
-    scored, digest, note = _scored(outcome, task, verdicts) if outcome and rule.grade else (None, "", "")
+    found, digest, note = scored(outcome, task, verdicts) if outcome and rule.grade else (None, "", "")
     return TrialRow(
         batch=batch.name,
         task=trial.key.task,
@@ -119,9 +141,9 @@ def trial_row(
         attempt=trial.key.attempt,
         outcome=state,
         counts_as=rule.counts_as,
-        result=(scored.result if scored else "ungraded") if rule.grade else "",
-        critical=(scored.critical if scored else "ungraded") if rule.grade else "",
-        severe_harm_events=scored.severe_harm_events if scored else 0,
+        result=(found.result if found else "ungraded") if rule.grade else "",
+        critical=(found.critical if found else "ungraded") if rule.grade else "",
+        severe_harm_events=found.severe_harm_events if found else 0,
         draft=DRAFT_FLAG in outcome.flags if outcome else False,
         agent_digest=outcome.agent_digest if outcome else "",
         grade_digest=digest or (outcome.grade_digest if outcome else ""),
@@ -130,19 +152,18 @@ def trial_row(
     )
 
 
-def _scored(outcome: TrialOutcome, task: Task | str, verdicts: Sequence[Verdict]) -> tuple[TaskResult | None, str, str]:
-    """(result, digest of the checkpoints that it is by, note). The result is None where the checkpoints are gone."""
+def scored(outcome: TrialOutcome, task: Task | str, verdicts: Sequence[Verdict]) -> tuple[TaskResult | None, str, str]:
+    """(result, digest of the checkpoints that it is by, note). The result is None where no verdict is by the present
+    checkpoints: verdicts on older ones never make a result."""
     if isinstance(task, str):
         return None, "", f"the task cannot be loaded: {task}"
     if any(verdict.grade_digest == task.grade_digest for verdict in verdicts):
-        scored = task_result(task.checkpoints, verdicts, task.grade_digest)
-        weak = any("[process]" in verdict.grader.name for verdict in scored.deciding.values())
-        return scored, task.grade_digest, WEAKER_SANDBOX if weak else ""
-    if not verdicts:
-        return None, "", NOT_GRADED
-    if outcome.agent_digest == task.agent_digest:
-        return None, "", CHANGED_CHECKPOINTS
-    return None, "", CHANGED_TASK
+        found = task_result(task.checkpoints, verdicts, task.grade_digest)
+        weak = any("[process]" in verdict.grader.name for verdict in found.deciding.values())
+        return found, task.grade_digest, WEAKER_SANDBOX if weak else ""
+    if outcome.agent_digest != task.agent_digest:
+        return None, "", CHANGED_TASK
+    return None, "", CHANGED_CHECKPOINTS if verdicts else NOT_GRADED
 
 
 def report(batches: Sequence[Batch], source: TaskSource | None = None) -> pd.DataFrame:
@@ -261,7 +282,7 @@ def table(found: Sequence[Cell]) -> str:
     if len(versions) > len({task for task, *_ in versions}):
         text.append("Rows of one task with different versions are different tasks: do not average them.")
     if len({cell.settings for cell in found if cell.settings}) > 1:
-        text.append("Rows of different settings (profile, backend, limits) are different experiments.")
+        text.append("Rows of different settings (profile, backend, limits, the model's own) are different experiments.")
     text += [f"{cell.task}, {cell.agent}: {cell.notes}" for cell in found if cell.notes]
     return "\n".join(text)
 

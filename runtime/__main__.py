@@ -28,7 +28,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Run agents on tasks. Exit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
+    rich_markup_mode=None,
+    help="Run agents on tasks.\n\nExit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
 )
 app.add_typer(ehr_app, name="ehr")
 app.add_typer(models_app, name="models")
@@ -68,40 +69,49 @@ def run(
     tokens: Annotated[int | None, typer.Option(min=1, help="At most so many tokens a trial.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0.001, help="At most so many seconds a trial.")] = None,
     cost: Annotated[float | None, typer.Option(min=0.0001, help="At most so many USD a trial.")] = None,
-    seed: Annotated[int, typer.Option(help="Recorded, and given to models that take one.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Recorded, and given to models that take one. Default: 0.")] = None,
     retry_broken: Annotated[
         bool, typer.Option("--retry-broken", help="Run again what ended as config_error or internal_error.")
     ] = False,
     as_json: AsJson = False,
     job: Job = "",
 ) -> None:
-    """Run agents on tasks. What is there already and still holds is not run again.
+    """Run agents on tasks. What is there already and still holds is not run again. In a batch that is there already,
+    limits, backend and seed that are not given are those of the batch.
 
     Exit 0 when every trial finished, whatever its verdict.
     """
     with _reported():
-        from runtime.batch import Item
+        from runtime.batch import Item, settings_of
         from runtime.trial import Settings
         from tasks.manifest import Limits
         from tasks.stored import Batch
         from tasks.workspace import Workspace
 
         workspace = Workspace.find()
+        folder = out.absolute().parent if out else workspace.runs
+        called = out.absolute().name if out else batch or f"{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+        there = Batch(folder / called) if (folder / called / "plan.jsonl").is_file() else None
         configured = workspace.settings
+        base = (settings_of(there) if there else None) or Settings(
+            backend=configured.ehr.backend, limits=configured.limits
+        )
         given = Limits(turns=turns, tokens=tokens, seconds=seconds, cost=cost)
-        limits = _over(configured.limits, given)
-        settings = Settings(backend=_backend(backend or configured.ehr.backend), limits=limits, seed=seed)
+        settings = Settings(
+            profile=base.profile,
+            backend=_backend(backend or base.backend),
+            limits=_over(base.limits, given),
+            seed=base.seed if seed is None else seed,
+        )
         chosen = _tasks(tasks or [], every, suite)
         _check_plans(agent or [], [task for task, _ in chosen])
         items = [Item(task, name, runs, where) for task, where in chosen for name in _agents(agent or [], task)]
-        folder = out.absolute().parent if out else workspace.runs
-        called = out.absolute().name if out else batch or f"{datetime.now().astimezone():%Y%m%d-%H%M%S}"
         opened = Batch.open(folder, called) if (folder / called).is_dir() else Batch.create(folder, called)
         _run(opened, items, settings, jobs, retry_broken, as_json, job)
 
 
 def _over(configured: Limits, given: Limits) -> Limits:
-    """The limits given at the shell, and those of workbench.toml where none is."""
+    """The limits given at the shell, and where none is those of the batch, or of workbench.toml for a new one."""
     from tasks.manifest import Limits
 
     pick = {name: getattr(given, name) or getattr(configured, name, None) for name in Limits.model_fields}

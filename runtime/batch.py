@@ -8,10 +8,11 @@ trial with the names that the provider gave.
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,13 +21,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from graders.judge import Judge
 from graders.regrade import lacks_judge, regrade
+from graders.report import MODEL_SETTINGS, PlannedSettings
 from graders.version import VERSION
 from runtime.agent import prompt_hash
 from runtime.agents import is_built_in
 from runtime.clock import clock_of
-from runtime.executors import DIED, Executor
+from runtime.executors import DIED, NOT_STARTED, Executor
 from runtime.slot import TrialRequest, TrialResult, load_folder
 from runtime.trial import Settings
 from tasks.errors import EnvironmentFault, UsageError, WorkbenchError
@@ -200,38 +204,87 @@ def _model_settings(agent: str) -> dict[str, Any]:
     return configured.model_dump(mode="json") if configured else {}
 
 
+def planned_runs(batch: Batch) -> dict[tuple[str, str], int]:
+    """(task, agent) -> runs planned: the most of any line, so that asking for fewer later gives up none of them."""
+    runs: dict[tuple[str, str], int] = {}
+    for line in batch.planned():
+        who, asked = (line["task"], str(line.get("agent", ""))), line.get("runs")
+        runs[who] = max(runs.get(who, 0), asked if isinstance(asked, int) else 0)
+    return runs
+
+
 def items_of(batch: Batch) -> tuple[list[Item], Settings]:
-    """What a batch was planned to run, by its latest lines, and its settings. Raises UsageError, PackageError."""
-    latest: dict[tuple[str, str], dict[str, Any]] = {}
-    for line in batch.plan():
-        if line.get("kind") == "planned":
-            latest[(line["task"], line["agent"])] = line
-    if not latest:
+    """What a batch was planned to run, each in the folder of its latest line, and its settings.
+
+    Raises UsageError where it has no plan, or none that can be gone by, and PackageError.
+    """
+    latest = {(line["task"], line.get("agent")): line for line in batch.planned()}
+    settings = settings_of(batch)
+    if not latest or settings is None:
         raise UsageError("the batch has no plan.", where=str(batch.path), remedy="Start it with `runtime run`.")
+    runs = planned_runs(batch)
     items = []
     for (task, agent), line in latest.items():
-        folder = Path(line["folder"])
-        items.append(Item(load_folder(folder, task), agent, int(line["runs"]), folder))
-    return items, Settings.model_validate(next(iter(latest.values()))["settings"])
+        folder = line.get("folder")
+        if not isinstance(folder, str) or not isinstance(agent, str) or not runs[(task, agent)]:
+            raise UsageError(
+                f"a line of the plan names no folder, agent or runs for {task}.",
+                where=str(batch.path / "plan.jsonl"),
+                remedy="Mend the line, or start it again with `runtime run`.",
+            )
+        items.append(Item(load_folder(Path(folder), task), agent, runs[(task, agent)], Path(folder)))
+    return items, settings
 
 
-def _check_settings(batch: Batch, settings: Settings) -> None:
+def settings_of(batch: Batch) -> Settings | None:
+    """The settings that the batch was planned with; None where no line of its plan tells them."""
+    return next((found for line in reversed(batch.planned()) if (found := _settings(line))), None)
+
+
+def _settings(line: Mapping[str, Any]) -> Settings | None:
+    try:
+        return Settings.model_validate(line.get("settings"))
+    except ValidationError:
+        return None
+
+
+def _check_settings(batch: Batch, settings: Settings, agents: Iterable[str]) -> None:
     """Trials of different settings must not end up in one average."""
-    for line in batch.plan():
-        if line.get("kind") != "planned":
-            continue
-        if Settings.model_validate(line["settings"]) != settings:
+    for line in batch.planned():
+        if _settings(line) != settings:
             raise UsageError(
                 "the batch was planned with other settings (profile, backend, limits or seed).",
                 where=str(batch.path),
                 remedy="Take another name for the new ones.",
             )
-        if line["prompt_sha256"] != prompt_hash():
+        if line.get("prompt_sha256") != prompt_hash():
             raise UsageError(
                 "the batch was planned with another system prompt.",
                 where=str(batch.path),
                 remedy="Take another name for the new one.",
             )
+    for agent in agents:
+        if differing := _other_model_settings(batch, agent):
+            raise UsageError(
+                f"{agent} has other settings now than when trials of this batch were run: {', '.join(differing)}.",
+                where=str(batch.path),
+                remedy="Set it back in workbench.toml, or take another name for the new ones.",
+            )
+
+
+def _other_model_settings(batch: Batch, agent: str) -> list[str]:
+    """What of a model's settings is not as it was for trials of this batch that count; a plan that came to no such
+    trial (no key, a wrong address) binds nobody."""
+    now = _model_settings(agent)
+    before = [line["model"] for line in batch.planned() if line.get("agent") == agent and line.get("model")]
+    if not now or all(then.get(key) == now[key] for then in before for key in MODEL_SETTINGS):
+        return []
+    counted = [
+        trial for trial in batch.attempts() if trial.key.agent == agent and OUTCOMES[trial.state].counts_as == "valid"
+    ]
+    told = PlannedSettings(batch)
+    ran = [json.loads(text) for text in {told.of(trial) for trial in counted} if text]
+    return [key for key in MODEL_SETTINGS if any(key in then and then[key] != now[key] for then in ran)]
 
 
 # ---- running --------------------------------------------------------------------------------------------------------
@@ -254,7 +307,7 @@ def run_batch(
     Raises EnvironmentFault where another process runs this batch, UsageError where its settings differ.
     """
     with batch.lock():
-        _check_settings(batch, settings)
+        _check_settings(batch, settings, {item.agent for item in items})
         (batch.path / _STOP_FILE).unlink(missing_ok=True)
         for item in items:
             agent_folder(item.agent)
@@ -297,16 +350,23 @@ class _Run:
         self.tries: Counter[tuple[str, str, int]] = Counter()
         self.needs: dict[tuple[str, str, int], Need] = {}
         self.pending: dict[Future[TrialResult], tuple[Item, TrialKey]] = {}
+        #: What has been submitted, or is done with.
+        self.begun: set[tuple[str, str, int]] = set()
         self.stop_asked: float | None = None
 
     def run(self) -> Tally:
         for item, run, attempts in self._planned():
-            self._start(item, run, attempts)
+            # Grading again takes long where there is much of it, and costs with a judge: a stop is heard here too.
+            while (item.task.id, item.agent, run) not in self.begun:
+                try:
+                    self._hear()
+                    self._start(item, run, attempts)
+                except KeyboardInterrupt:
+                    self._stop(now=self.stop_asked is not None)
         while self.pending:
             try:
                 finished, _ = wait(self.pending, timeout=0.2, return_when=FIRST_COMPLETED)
-                if (self.batch.path / _STOP_FILE).exists():
-                    self._stop()
+                self._hear()
                 for future in finished:
                     self._collect(future)
             except KeyboardInterrupt:
@@ -326,10 +386,20 @@ class _Run:
                 if run <= item.runs:
                     yield item, run, stored.get((item.task.id, item.agent, run), [])
 
+    def _hear(self) -> None:
+        if (self.batch.path / _STOP_FILE).exists():
+            self._stop()
+
     def _start(self, item: Item, run: int, attempts: list[StoredTrial]) -> None:
+        who = (item.task.id, item.agent, run)
         decision = decide(attempts, item.task, retry_broken=self.retry_broken, judge=self.judge is not None)
-        self.tally.needs[decision.need] += 1
-        self.needs[(item.task.id, item.agent, run)] = decision.need
+        if who not in self.needs:
+            self.tally.needs[decision.need] += 1
+        self.needs[who] = decision.need
+        if self.stop_asked is not None and decision.need not in (Need.reuse, Need.busy):
+            key = attempts[-1].key if attempts else TrialKey(task=item.task.id, agent=item.agent, run=run)
+            self._finish(key, decision.need, None, NOT_STARTED, None)
+            return
         if decision.need in (Need.run, Need.rerun, Need.resume):
             self._submit(item, run, attempts[-1].key.attempt if decision.need is Need.resume else None)
             return
@@ -353,6 +423,7 @@ class _Run:
             after=after,
         )
         self.pending[self.executor.submit(request)] = (item, key)
+        self.begun.add((key.task, key.agent, key.run))
 
     def _collect(self, future: Future[TrialResult]) -> None:
         item, key = self.pending.pop(future)
@@ -373,6 +444,7 @@ class _Run:
     def _finish(
         self, key: TrialKey, need: Need, outcome: Outcome | None, detail: str, trial: StoredTrial | None
     ) -> None:
+        self.begun.add((key.task, key.agent, key.run))
         self.done += 1
         if outcome is not None:
             self.tally.outcomes[outcome] += 1

@@ -105,7 +105,11 @@ class LocalExecutor:
         return self._pool.submit(self._run, request)
 
     def _run(self, request: TrialRequest) -> TrialResult:
-        process = self._take()
+        try:
+            process = self._take()
+        except OSError as error:
+            # Out of memory, processes or open files: this trial stays to be run, and the others go on.
+            return TrialResult(error=f"not started: {error.strerror or type(error).__name__}")
         if process is None:
             return TrialResult(error=NOT_STARTED)
         try:

@@ -454,6 +454,10 @@ class Batch:
         """The plan's lines, in order; a torn one is left out."""
         return self._plan()[0]
 
+    def planned(self) -> list[dict[str, Any]]:
+        """The plan's lines of kind `planned` that name a task, in order. A plan cut by hand may lack any other key."""
+        return [line for line in self.plan() if line.get("kind") == "planned" and isinstance(line.get("task"), str)]
+
     def _plan(self) -> tuple[list[dict[str, Any]], list[Fault]]:
         path = self.path / "plan.jsonl"
         rows, faults = _raw_lines(path)

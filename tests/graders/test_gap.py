@@ -11,7 +11,7 @@ import pytest
 from graders.gap import gap_frame, gaps
 from graders.steps import call_of, first_failed_step
 from tasks.package import Task
-from tasks.trials import CallCite, Grader, QuoteCite, ResourceCite, ToolCall, Verdict
+from tasks.trials import CallCite, Grader, Outcome, QuoteCite, ResourceCite, ToolCall, Verdict
 from tests.graders.trials import AT, apixaban, evidence, stored, writes
 from tests.tasks.packages import TINY_NOTE
 
@@ -65,13 +65,17 @@ def test_gaps_of_stored_trials_case_by_case(tiny_task: Task, tmp_path: Path) -> 
         stored(tmp_path, tiny_task, ORDER, files={"reply.md": SILENT[TINY_NOTE]}, run=1),
         stored(tmp_path, tiny_task, files={"reply.md": SAYS[TINY_NOTE]}, run=2),
         stored(tmp_path, tiny_task, files={"reply.md": SAYS[TINY_NOTE]}, run=3, agent_digest="0" * 64),
+        stored(tmp_path, tiny_task, files={"reply.md": SAYS[TINY_NOTE]}, run=4, outcome=Outcome.cancelled),
+        stored(tmp_path, tiny_task, files={"reply.md": SAYS[TINY_NOTE]}, run=5, outcome=Outcome.provider_error),
+        stored(tmp_path, tiny_task, files={"reply.md": SAYS[TINY_NOTE]}, run=6, outcome=Outcome.turn_limit),
     ]
     frame = gap_frame(some, lambda task: tiny_task)
     assert frame[["run", "authority", "case"]].to_numpy().tolist() == [
         [1, "orders", "done and not written"],
         [2, "orders", "recommended and not done"],
+        [6, "orders", "recommended and not done"],
     ]
-    assert frame["references"].tolist() == ["MedicationRequest/w-1", ""]
+    assert frame["references"].tolist() == ["MedicationRequest/w-1", "", ""]
     assert gap_frame(some, lambda task: "gone").empty
 
 

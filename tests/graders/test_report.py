@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,30 @@ def test_batches_of_different_settings_are_never_averaged_and_a_seed_is_no_diffe
     found = cells(trial_rows([Batch(tmp_path / name) for name in settings], source))
     assert sorted((cell.profile, cell.attempted) for cell in found) == [("extended", 1), ("paper", 1), ("paper", 2)]
     assert "different experiments" in table(found)
+
+
+def test_a_model_under_another_effort_is_another_experiment_trial_by_trial(
+    tiny_task: Task, source: FolderSource, tmp_path: Path
+) -> None:
+    for run in (1, 2, 3):
+        judged(stored(tmp_path, tiny_task, agent="a/x", run=run), tiny_task, "pass", "pass", "pass")
+    batch = Batch(tmp_path / "b1")
+    began = [trial.outcome.started for trial in batch.trials() if trial.outcome]
+    assert len(began) == 3
+    planned = {"kind": "planned", "task": tiny_task.id, "agent": "a/x", "settings": {"profile": "paper"}}
+
+    def line(at: datetime, effort: str, price: float) -> None:
+        model = {"reasoning": effort, "max_output": 9, "endpoint": "", "price": {"input": price}}
+        batch.add_plan({**planned, "at": at.isoformat(timespec="seconds"), "model": model})
+
+    line(min(began) - timedelta(hours=2), "low", 1.0)
+    line(min(began) - timedelta(hours=1), "low", 2.0)
+    (one,) = {row.settings for row in trial_rows([batch], source)}
+    assert '"reasoning": "low"' in one
+    assert "price" not in one
+    line(max(began) + timedelta(hours=1), "high", 2.0)
+    assert {row.settings for row in trial_rows([batch], source)} == {one}, "these began before the change"
+    outcome = stored(tmp_path, tiny_task, agent="a/x", run=4).path / "outcome.json"
+    later = json.loads(outcome.read_text()) | {"started": (max(began) + timedelta(hours=2)).isoformat()}
+    outcome.write_text(json.dumps(later))
+    assert [row.settings == one for row in trial_rows([batch], source)] == [True, True, True, False]

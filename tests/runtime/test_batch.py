@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -18,15 +19,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from runtime import executors
 from runtime.__main__ import app
-from runtime.batch import Finished, Item, Need, decide, is_running, items_of, run_batch
+from runtime.batch import Finished, Item, Need, decide, is_running, items_of, planned_runs, run_batch
 from runtime.executors import DIED, LocalExecutor
 from runtime.slot import TrialRequest, TrialResult, load_folder
 from runtime.trial import Settings
 from tasks.errors import EnvironmentFault, UsageError
 from tasks.manifest import Limits
+from tasks.package import Task
 from tasks.progress import read
-from tasks.stored import Batch, TrialWriter
+from tasks.stored import Batch, StoredTrial, TrialWriter
 from tasks.trials import OUTCOMES, Outcome, TrialOutcome
 from tasks.workspace import Workspace
 from tests.tasks.packages import TINY_ID
@@ -233,6 +236,120 @@ def test_other_settings_do_not_go_into_the_same_batch(tiny_package: Path, tmp_pa
     run_batch(batch, [item(tiny_package)], Settings(), executor)
     with pytest.raises(UsageError, match="other settings"):
         run_batch(batch, [item(tiny_package)], Settings(limits=Limits(turns=5)), executor)
+
+
+MODEL = """\
+[model."openai/m"]
+reasoning = "{effort}"
+price = {{input = {price}, output = 2.0}}
+"""
+
+
+def test_a_model_under_another_effort_does_not_go_into_the_same_batch(
+    tiny_package: Path, tmp_path: Path, workspace: Workspace
+) -> None:
+    def says(effort: str, price: float = 1.0) -> None:
+        workspace.make()
+        workspace.settings_file.write_text(MODEL.format(effort=effort, price=price))
+
+    def go(runs: int, outcome: Outcome) -> None:
+        run_batch(batch, [item(tiny_package, "openai/m", runs)], Settings(), Played(tiny_package, lambda _: outcome))
+
+    batch = batch_in(tmp_path)
+    says("none")
+    go(1, Outcome.config_error)
+    says("low")
+    go(2, Outcome.finished)  # nothing that counts was run before
+    says("low", price=3.0)
+    go(3, Outcome.finished)  # a price is no other experiment
+    says("high")
+    with pytest.raises(UsageError, match=r"openai/m has other settings now .*: reasoning"):
+        go(4, Outcome.finished)
+    assert len(batch.attempts()) == 3
+    says("low")
+    go(4, Outcome.finished)
+
+
+def test_asking_for_fewer_runs_later_gives_up_none_of_those_asked_for(tiny_package: Path, tmp_path: Path) -> None:
+    batch = batch_in(tmp_path)
+    executor = Played(tiny_package, lambda request: Outcome.finished)
+    run_batch(batch, [item(tiny_package, runs=5)], Settings(), executor)
+    run_batch(batch, [item(tiny_package, runs=1)], Settings(), executor)
+    (left,), _ = items_of(batch)
+    assert left.runs == 5
+    assert planned_runs(batch) == {(TINY_ID, "noop"): 5}
+
+
+def test_a_plan_line_cut_by_hand_is_one_message(tiny_package: Path, tmp_path: Path) -> None:
+    batch = batch_in(tmp_path)
+    run_batch(batch, [item(tiny_package)], Settings(), Played(tiny_package, lambda request: Outcome.finished))
+    batch.add_plan({"kind": "planned"})
+    assert [one.task.id for one in items_of(batch)[0]] == [TINY_ID]
+    batch.add_plan({"kind": "planned", "task": TINY_ID, "agent": "noop", "runs": 1})
+    with pytest.raises(UsageError, match="names no folder"):
+        items_of(batch)
+
+
+def test_a_batch_that_is_there_is_gone_on_with_under_its_own_limits(shell: Shell, tiny_package: Path) -> None:
+    task = str(tiny_package)
+    first = ("run", task, "--agent", "noop", "--batch", "b", "--turns", "9", "--cost", "2.5", "--seed", "4")
+    assert shell.run(*first)[0] == 0
+    code, _, err = shell.run("run", task, "--agent", "shotgun", "--batch", "b")
+    assert code == 0, err
+    assert {json.dumps(line["settings"], sort_keys=True) for line in shell.batch.planned()} == {
+        json.dumps(Settings(limits=Limits(turns=9, cost=2.5), seed=4).model_dump(mode="json"), sort_keys=True)
+    }
+    code, _, err = shell.run("run", task, "--agent", "shotgun", "--batch", "b", "--turns", "8")
+    assert (code, "other settings" in err) == (2, True)
+
+
+# ---- a slot that cannot start, a stop while grading again -----------------------------------------------------------
+
+
+def test_a_slot_that_cannot_be_started_leaves_its_trial_to_be_run(
+    tiny_package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = iter([OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))])
+    real = executors._Process
+
+    def process() -> executors._Process:
+        if fault := next(starts, None):
+            raise fault
+        return real()
+
+    monkeypatch.setattr(executors, "_Process", process)
+    with LocalExecutor(1) as executor:
+        tally = run_batch(batch_in(tmp_path), [item(tiny_package, runs=2)], Settings(), executor)
+    assert tally.outcomes == Counter({"finished": 1})
+    (left,) = tally.unfinished
+    assert os.strerror(errno.ENOMEM) in left
+
+
+@pytest.mark.parametrize("how", ["stop file", "Ctrl-C"])
+def test_a_stop_is_heard_while_trials_are_graded_again(
+    tiny_package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    batch = batch_in(tmp_path)
+    executor = Played(tiny_package, lambda request: Outcome.finished)
+    run_batch(batch, [item(tiny_package, runs=3)], Settings(), executor)
+    graded: list[int] = []
+
+    def regrade(trial: StoredTrial, task: Task, **_: Any) -> None:
+        graded.append(trial.key.run)
+        if how == "Ctrl-C":
+            raise KeyboardInterrupt
+        (batch.path / "stop").touch()
+
+    monkeypatch.setattr("runtime.batch.regrade", regrade)
+    shown: list[Finished] = []
+    tally = run_batch(batch, [item(tiny_package, runs=5)], Settings(), executor, progress=shown.append)
+    assert graded == [1]
+    assert tally.stopped
+    assert len(executor.requests) == 3
+    left = [1, 2, 3, 4, 5] if how == "Ctrl-C" else [2, 3, 4, 5]
+    assert [int(one.split("run ")[1].split(":")[0]) for one in tally.unfinished] == left
+    assert [one.done for one in shown] == [1, 2, 3, 4, 5]
+    assert sum(tally.needs.values()) == 5
 
 
 def test_one_process_at_a_time_runs_a_batch(tiny_package: Path, tmp_path: Path) -> None:
