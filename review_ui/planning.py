@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from graders.facts import TrialFact
 from runtime.agents import is_built_in, oracles
 from runtime.batch import Need, decide
 from tasks.package import Task
 from tasks.stored import Batch, StoredTrial
+from tasks.trials import OUTCOMES
 
+_RUNS = (Need.run, Need.rerun, Need.resume)
 Attempts = Mapping[tuple[str, str, int], Sequence[StoredTrial]]
 
 
 @dataclass(frozen=True)
 class Work:
-    """Trials by what they need, and of those that would run how many each agent has."""
+    """Trials by what they need, and of those that would run how many each agent has.
+
+    `to_judge`: of those that would run or be graded again, how many a model would judge, by agent. `broken`: trials
+    that ended in an error of the configuration or of ours, and would be left so.
+    """
 
     reuse: int
     regrade: int
     run: int
     busy: int
     to_run: Mapping[str, int]
+    to_judge: Mapping[str, int] = field(default_factory=dict)
+    broken: int = 0
 
     @property
     def total(self) -> int:
@@ -55,20 +63,34 @@ def attempts_of(batch: Batch) -> Attempts:
     return found
 
 
-def work(tasks: Sequence[Task], names: Sequence[str], runs: int, there: Attempts, *, judge: bool = False) -> Work:
+def work(
+    tasks: Sequence[Task],
+    names: Sequence[str],
+    runs: int,
+    there: Attempts,
+    *,
+    judge: bool = False,
+    retry_broken: bool = False,
+) -> Work:
     """What tasks x agents x runs need, given the attempts that are there. Reads the verdicts of each of these."""
     needs: Counter[Need] = Counter()
     to_run: Counter[str] = Counter()
+    to_judge: Counter[str] = Counter()
+    broken = 0
     for task in tasks:
+        judged = any(one.grader == "judge" or (one.extract and one.extract.field) for one in task.checkpoints)
         for agent in agents_of(names, task):
             for run in range(1, runs + 1):
                 given = there.get((task.id, agent, run), ())
-                need = decide(given, task, judge=judge).need if given else Need.run
+                need = decide(given, task, judge=judge, retry_broken=retry_broken).need if given else Need.run
                 needs[need] += 1
-                if need in (Need.run, Need.rerun, Need.resume):
+                if need in _RUNS:
                     to_run[agent] += 1
-    running = needs[Need.run] + needs[Need.rerun] + needs[Need.resume]
-    return Work(needs[Need.reuse], needs[Need.regrade], running, needs[Need.busy], dict(to_run))
+                if judge and judged and need in (*_RUNS, Need.regrade):
+                    to_judge[agent] += 1
+                broken += need is Need.reuse and not OUTCOMES[given[-1].state].grade
+    running = sum(needs[need] for need in _RUNS)
+    return Work(needs[Need.reuse], needs[Need.regrade], running, needs[Need.busy], dict(to_run), dict(to_judge), broken)
 
 
 def _middle(values: Sequence[float]) -> Range:
@@ -78,26 +100,32 @@ def _middle(values: Sequence[float]) -> Range:
 
 
 def cost(planned: Work, earlier: Iterable[TrialFact]) -> Range | None:
-    """USD for the agents; None where an agent that costs has no earlier trial of known cost."""
-    return _expected(planned, [(one.row.agent, one.cost) for one in earlier], free=True)
+    """USD for the agents; None where an agent that costs has no earlier trial of known cost.
+
+    By trials that came to an end of their own: what broke off or never began cost less, or nothing.
+    """
+    paid = {agent: count for agent, count in planned.to_run.items() if not is_built_in(agent)}
+    return _expected(paid, [(one.row.agent, one.cost) for one in earlier if one.row.counts_as == "valid"])
 
 
 def judge_cost(planned: Work, earlier: Iterable[TrialFact]) -> Range | None:
-    """USD for the judge, from what judging the same agents' trials cost; None where that is not known."""
-    return _expected(planned, [(one.row.agent, one.judge_cost) for one in earlier], free=False)
+    """USD for the judge, from what judging the same agents' trials cost; None where no trial of theirs was judged."""
+    judged = [one for one in earlier if any(checkpoint.judge for checkpoint in one.checkpoints)]
+    # Where some cost something, those that cost nothing were answered from the cache.
+    asked = [one for one in judged if one.judge_cost != 0] or judged
+    return _expected(planned.to_judge, [(one.row.agent, one.judge_cost) for one in asked])
 
 
 def seconds(planned: Work, earlier: Iterable[TrialFact], slots: int) -> float | None:
     """Wall seconds with so many trials at a time; None where an agent has no earlier trial."""
-    told = _expected(planned, [(one.row.agent, one.seconds) for one in earlier if one.row.result], free=False)
+    known = [(one.row.agent, one.seconds) for one in earlier if one.row.counts_as == "valid"]
+    told = _expected(planned.to_run, known)
     return None if told is None else (told.low + told.high) / 2 / max(1, min(slots, planned.run))
 
 
-def _expected(planned: Work, known: Sequence[tuple[str, float | None]], *, free: bool) -> Range | None:
+def _expected(planned: Mapping[str, int], known: Sequence[tuple[str, float | None]]) -> Range | None:
     low = high = 0.0
-    for agent, count in planned.to_run.items():
-        if free and is_built_in(agent):
-            continue
+    for agent, count in planned.items():
         values = [value for name, value in known if name == agent and value is not None]
         if not values:
             return None

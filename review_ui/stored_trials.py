@@ -13,11 +13,14 @@ from pathlib import Path
 
 from graders.facts import TrialFact
 from graders.facts import trial_facts as facts_of
+from graders.planned import PlannedSource
 from graders.report import TrialRow
-from review_ui import frame, library, runs, steps
+from review_ui import frame, library, runs, steps, theme
 from review_ui.catalog import fingerprint
 from review_ui.chartview import ChartView
 from review_ui.kept import kept
+from review_ui.markup import Markup
+from review_ui.results.narrow import to_regrade, to_run_again
 from review_ui.sight import Sight
 from review_ui.steps import Trajectory
 from tasks.errors import UsageError
@@ -25,7 +28,7 @@ from tasks.fhir.chart import Overlay
 from tasks.fhir.resources import Resource
 from tasks.package import Task
 from tasks.stored import Batch, StoredTrial, trial_folder
-from tasks.trials import TrialKey
+from tasks.trials import OUTCOMES, Outcome, TrialKey
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,15 @@ def _facts(folder: str, state: Hashable) -> tuple[TrialFact, ...]:
 def _classes(folder: str, state: Hashable) -> Mapping[str, str]:
     """The data class of each task as the batch planned it; the strictest where it was planned twice."""
     found: dict[str, str] = {}
-    for line in Batch(Path(folder)).plan():
-        if line.get("kind") == "planned":
-            task, given = str(line.get("task")), str(line.get("data_class", ""))
-            found[task] = given if found.get(task, "open") == "open" else found[task]
+    for line in Batch(Path(folder)).planned():
+        task, given = line["task"], str(line.get("data_class", ""))
+        found[task] = max(found.get(task, "open"), given, key=_strictness)
     return found
+
+
+def _strictness(data_class: str) -> int:
+    # A class that is not known counts as identified records (tasks/review/permissions.py).
+    return {"open": 0, "dua": 1}.get(data_class, 2)
 
 
 def batch_state(batch: Batch) -> Hashable:
@@ -63,14 +70,19 @@ def batch_state(batch: Batch) -> Hashable:
 
 
 def _task_states(batch: Batch) -> str:
-    folders = {str(line.get("folder")) for line in batch.plan() if line.get("kind") == "planned"}
+    folders = {str(line.get("folder")) for line in batch.planned()}
     states = [fingerprint(Path(folder)) for folder in sorted(folders) if Path(folder).is_dir()]
     return hashlib.blake2b("".join(states).encode("ascii"), digest_size=16).hexdigest()
 
 
+def data_classes(batch: Batch) -> Mapping[str, str]:
+    """The data class that each task had when the batch was planned. Walks all folders of the batch: ask once."""
+    return _classes(str(batch.path), runs.fingerprint(batch))
+
+
 def data_class(batch: Batch, task_id: str) -> str:
     """The data class that the task had when the batch was planned; "" where the plan does not know the task."""
-    return _classes(str(batch.path), runs.fingerprint(batch)).get(task_id, "")
+    return data_classes(batch).get(task_id, "")
 
 
 def shown(batch: Batch, sight: Sight, state: Hashable | None = None) -> Shown:
@@ -109,6 +121,34 @@ def of_agent(batch: str, task_id: str, agent: str) -> list[StoredTrial]:
     return [found[run] for run in sorted(found)]
 
 
+def of_row(row: TrialRow) -> StoredTrial:
+    """The stored trial of a row, whether it is there or not."""
+    key = TrialKey(task=row.task, agent=row.agent, run=row.run, attempt=row.attempt)
+    return StoredTrial.of(frame.workspace().runs / row.batch, key)
+
+
+def due_chip(row: TrialRow) -> Markup | None:
+    """The chip of a trial without a result by the present version, which no physician needs to look at."""
+    if to_regrade(row):
+        return theme.chip("To regrade", "orange", "history")
+    return theme.chip("Run again", "orange", "history") if to_run_again(row) else None
+
+
+def open_chip(trial: StoredTrial, state: Outcome) -> Markup | None:
+    """The chip of a trial that has come to no end of its own: it runs, its process is gone, or a person stopped it.
+
+    None of every other outcome.
+    """
+    if OUTCOMES[state].counts_as != "not attempted":
+        return None
+    if state is Outcome.cancelled:
+        return theme.chip("Stopped", "gray", "stop_circle")
+    if trial.alive:
+        return theme.chip("Running", "blue", "progress_activity")
+    # It may have ended since `state` was read.
+    return theme.chip("Its process is gone", "orange", "error") if trial.outcome is None else None
+
+
 @kept(32)
 def _trajectory(path: str, size: int, changed: int) -> Trajectory:
     return steps.read(Path(path))
@@ -125,13 +165,15 @@ def trajectory(trial: StoredTrial) -> Trajectory:
 
 
 def planned_task(batch: str, task_id: str, sight: Sight) -> Task:
-    """The task that a batch ran, where its plan found it; else as it stands now. Raises UsageError, PackageError."""
-    opened = Batch.open(frame.workspace().runs, batch)
-    folders = {line["task"]: Path(line["folder"]) for line in opened.plan() if line.get("kind") == "planned"}
-    folder = folders.get(task_id)
-    if folder is None or not (folder / "task.toml").is_file():
-        return library.hold(task_id, sight).task
-    return library.folder_task(folder)
+    """The task that a batch ran, as reports and regrading find it. Raises UsageError, PackageError, NotAllowed."""
+    folder = PlannedSource(Batch.open(frame.workspace().runs, batch)).folder(task_id)
+    if not (folder / "task.toml").is_file():
+        raise UsageError("its folder is gone, and no bundled task has this id.", where=task_id)
+    task = library.folder_task(folder)
+    if task.id != task_id:
+        raise UsageError(f"the folder holds the task {task.id}.", where=str(folder))
+    sight.require(task.meta.data_class)
+    return task
 
 
 @kept(8)

@@ -84,13 +84,6 @@ def verdict_chip(result: str) -> Markup:
     return chip(word, tone, symbol)
 
 
-def result_chip(result: str, outcome: str) -> Markup:
-    """The chip of a trial's result; of its outcome where there is no result."""
-    if result in ("pass", "fail", "ungraded"):
-        return verdict_chip(result)
-    return chip("Running" if outcome == "running" else "Not graded", "gray", "hourglass_empty")
-
-
 def chips(*each: Markup) -> Markup:
     """Chips in a row that wraps."""
     return tag("div", join(each), cls="chips")

@@ -29,7 +29,8 @@ def cases(batch: Batch, person: Person, seen: Sight, *, verified: bool) -> list[
         st.session_state[key] = queue([batch], PlannedSource, person, verified=verified)
     found: list[Case] = st.session_state[key]
     # How agents did on a task is for after one's own review of it; what was read before that stays out as well.
-    found[:] = [one for one in found if seen.results(one.task.id, stored_trials.data_class(batch, one.task.id))]
+    classes = stored_trials.data_classes(batch)
+    found[:] = [one for one in found if seen.results(one.task.id, classes.get(one.task.id, ""))]
     return found
 
 

@@ -36,7 +36,7 @@ def table(rows: list[ModelRow]) -> Markup:
     made = []
     for row in rows:
         key = f"set in {row.key_env}" if row.has_key else f"not set: {row.key_env}" if row.key_env else "none named"
-        at = f"{row.checked.at:%Y-%m-%d %H:%M} UTC" if row.checked else "–"
+        at = f"{row.checked.at.astimezone():%-d %b %Y, %H:%M}" if row.checked else "–"
         cells = (key, price(row), CLEARED[row.data_class], row.reasoning or "its own", ", ".join(row.uses) or "–", at)
         made.append(
             tag(
@@ -62,13 +62,26 @@ def findings(row: ModelRow) -> Markup | None:
 
 
 def checking() -> dict[str, jobs.Status]:
-    """The latest check of each model that still runs or that ended without a word."""
+    """The latest check of each model, as a job."""
     found: dict[str, jobs.Status] = {}
     for job in jobs.jobs(frame.workspace()):
         name = job.about.get("check", "")
         if name and name not in found:
             found[name] = jobs.status(frame.workspace(), job)
     return found
+
+
+def broken_off(rows: list[ModelRow], checks: dict[str, jobs.Status]) -> Markup | None:
+    """The checks that ended without a finding, and why; None where there is none."""
+    lines = []
+    for row in rows:
+        status = checks.get(row.name)
+        if status is None or status.state not in ("failed", "stopped", "lost"):
+            continue
+        if row.checked is None or row.checked.at < status.job.started_at:
+            said = status.message or ("it was stopped" if status.state == "stopped" else "its process is gone")
+            lines.append(tag("p", tag("b", row.name), f": the check did not come to an end: {said}", cls="sm warn"))
+    return tag("div", join(lines), role="alert") if lines else None
 
 
 def _check(name: str, key: str) -> None:
@@ -91,7 +104,8 @@ def body() -> None:
         )  # fmt: skip
         return
     frame.show(table(rows))
-    running = {name for name, status in checking().items() if status.state == "running"}
+    checks = checking()
+    running = {name for name, status in checks.items() if status.state == "running"}
     frame.show(theme.section("Check a model", "one tool call, a few hundred tokens, no patient"))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Model", [row.name for row in rows], key="model")
@@ -100,6 +114,8 @@ def body() -> None:
                   args=(name, key))  # fmt: skip
     for one in sorted(running):
         frame.show(tag("p", f"{one} is being asked …", cls="sm mute", role="status"))
+    if (ended := broken_off(rows, checks)) is not None:
+        frame.show(ended)
     told = [shown for row in rows if (shown := findings(row)) is not None]
     if told:
         frame.show(theme.section("What the last checks found"))

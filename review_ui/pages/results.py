@@ -13,7 +13,7 @@ import streamlit as st
 from graders import frames
 from graders.facts import Set, comparable
 from graders.frames import Basis
-from graders.report import Cell
+from graders.report import NOT_GRADED, Cell
 from graders.report import cells as report_cells
 from review_ui import following, frame, starting, stored_trials, theme
 from review_ui.kept import kept
@@ -90,15 +90,22 @@ def header(batch: Batch, whole: Set, drawn: list[Line]) -> None:
 
 
 def older_version(batch: Batch, shown: Shown) -> None:
-    """Trials whose verdicts are of an earlier version of the checkpoints: grading again is what they need."""
+    """Trials whose verdicts are of an earlier version of the checkpoints, or that have none: grading is what they
+    need."""
     waiting = sum(to_regrade(row) for row in shown.rows)
+    fresh = sum(to_regrade(row) and row.note == NOT_GRADED for row in shown.rows)
     about = {"regrade": batch.name}
     if following.follow(about, "Grading again") or not waiting:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        words = (
-            f"{waiting:,} trial{'s were' if waiting != 1 else ' was'} graded on an earlier version of the checkpoints."
-        )
+        older = waiting - fresh
+        each = [
+            f"{older:,} trial{'s were' if older != 1 else ' was'} graded on an earlier version of the checkpoints."
+            if older
+            else "",
+            f"{fresh:,} trial{'s have' if fresh != 1 else ' has'} not been graded yet." if fresh else "",
+        ]
+        words = " ".join(filter(None, each))
         told = "Nothing is run again and no verdict is lost: the stored trials are graded by the present checkpoints."
         frame.show(tag("div", tag("p", words, cls="h3"), tag("p", told, cls="sm mute"), role="status"))
         key = starting.key("regrade-key")
@@ -198,12 +205,8 @@ def output_gap(batch: Batch, found: Set, state: Hashable) -> None:
                   args=(command, about, key))  # fmt: skip
         return
     rows = pd.read_csv(path, keep_default_na=False)
-    graded: dict[str, int] = {}
-    for fact in found.facts:
-        if fact.row.result in ("pass", "fail"):
-            graded[fact.row.agent] = graded.get(fact.row.agent, 0) + 1
-    mine = rows[rows["task"].isin(found.tasks)]
-    frame.show(breakdown.gaps(mine, graded))
+    mine, read = breakdown.gaps_of(found, rows)
+    frame.show(breakdown.gaps(mine, read))
     frame.show(
         tag("p", "What counts as done follows each task's authority: ordered, pended or recommended.", cls="sm mute")
     )
@@ -267,10 +270,10 @@ def frame_of(found: list[Cell]) -> pd.DataFrame:
     )
 
 
-def every_row(shown: Shown) -> None:
-    """Every task and agent and version, none left out."""
+def every_row(found: Set) -> None:
+    """Every task and agent and version of the chosen trials, older versions too."""
     frame.show(theme.section("A row a task, agent and version", "graded + no result + invalid = attempted"))
-    made = frame_of(report_cells(shown.rows))
+    made = frame_of(report_cells(fact.row for fact in found.facts))
     st.dataframe(made, hide_index=True, height="content" if len(made) <= 20 else 600)
 
 
@@ -381,7 +384,8 @@ def page() -> None:
             frame.show(left_out)
     counted = _cells(key, basis, critical, found)
     if view == ROWS:
-        every_row(shown)
+        # As they are narrowed, and no version set aside.
+        every_row(narrowed(Set(shown.facts, 0), group=group, workflow=workflow, capability=capability))
     elif not drawn:
         frame.show(tag("p", "No trial fits these choices.", cls="empty"))
     elif view == COMPARE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -20,11 +20,12 @@ from review_ui.markup import Markup, join, tag
 from review_ui.sight import Sight, sight
 from runtime import jobs
 from runtime.agents import BUILT_IN
+from runtime.batch import settings_of
 from runtime.jobs import Status
 from tasks.errors import WorkbenchError
 from tasks.package import Task
 from tasks.stored import Batch, StoredTrial
-from tasks.trials import OUTCOMES
+from tasks.trials import OUTCOMES, Outcome
 
 ALL_GROUPS = "All groups"
 NOW, LAST = "As they stand now", "As released last"
@@ -81,25 +82,30 @@ def _attempts(folder: str, state: Hashable) -> planning.Attempts:
 
 @kept(50)
 def _work(
-    folder: str, state: Hashable, digests: str, names: tuple[str, ...], each: int, judge: bool, _tasks: list[Task]
-) -> planning.Work:
-    return planning.work(_tasks, names, each, _attempts(folder, state) if folder else {}, judge=judge)
+    folder: str, state: Hashable, digests: str, names: tuple[str, ...], each: int, judge: bool, broken: bool,
+    _tasks: list[Task],
+) -> planning.Work:  # fmt: skip
+    there = _attempts(folder, state) if folder else {}
+    return planning.work(_tasks, names, each, there, judge=judge, retry_broken=broken)
 
 
-def earlier(agents: list[str], seen: Sight) -> list[TrialFact]:
-    """What the chosen agents' stored trials came to, of every batch, as far as they may be seen."""
+def earlier(agents: Iterable[str], seen: Sight) -> list[TrialFact]:
+    """What these agents' stored trials came to, of every batch, as far as they may be seen."""
     wanted = set(agents)
     facts = [fact for batch in frame.batches() for fact in stored_trials.shown(batch, seen).facts]
-    return [fact for fact in facts if fact.row.agent.split(":", 1)[0] in wanted]
+    return [fact for fact in facts if fact.row.agent in wanted]
 
 
-def planned(folders: Mapping[str, Path], agents: list[str], each: int, into: Batch | None) -> planning.Work:
-    """What every chosen trial needs, by what is stored in the batch it goes into."""
+def planned(
+    folders: Mapping[str, Path], agents: list[str], each: int, into: Batch | None, *, broken: bool = False
+) -> planning.Work:
+    """What every chosen trial needs, by what is stored in the batch it goes into. `broken`: run again what ended in an
+    error too."""
     tasks = [library.folder_task(folder) for folder in folders.values()]
     digests = "".join(task.agent_digest + task.grade_digest for task in tasks)
     folder, state = (str(into.path), stored_trials.batch_state(into)) if into else ("", None)
     judge = bool(frame.workspace().settings.use.judge)
-    return _work(folder, state, digests, tuple(agents), each, judge, tasks)
+    return _work(folder, state, digests, tuple(agents), each, judge, broken, tasks)
 
 
 def plan_card(
@@ -109,11 +115,17 @@ def plan_card(
     """What it will do, and the button that does it."""
     tasks = list(folders)
     work = planned(folders, agents, each, into) if tasks and agents else planning.Work(0, 0, 0, 0, {})
-    known = earlier(agents, seen) if work.run else []
+    again = False
+    if work.broken:
+        words = f"Run again what ended in an error: {work.broken:,}"
+        again = st.toggle(words, key=f"again-{into.name if into else ''}")
+        work = planned(folders, agents, each, into, broken=True) if again else work
+    known = earlier({*work.to_run, *work.to_judge}, seen) if work.to_run or work.to_judge else []
     paid = [agent for agent in agents if agent not in BUILT_IN]
     facts = [
         (f"Trials, {len(tasks):,} × {len(agents):,} × {each:,}", f"{work.total:,}"),
-        ("Already stored, reused", f"{work.reuse:,}"),
+        ("Already stored, reused", f"{work.reuse - work.broken:,}"),
+        *([("Ended in an error, left so", f"{work.broken:,}")] if work.broken else []),
         ("Regraded only", f"{work.regrade:,}"),
         ("To run", f"{work.run:,}"),
         ("Expected cost, agents", planning.money_words(planning.cost(work, known)) if paid else "nothing"),
@@ -137,6 +149,8 @@ def plan_card(
     command = ["runtime", "run", *(str(folder) for folder in folders.values()), "--runs", str(each), *limits]
     for agent in agents:
         command += ["--agent", agent]
+    if again:
+        command.append("--retry-broken")
     key = starting.key("run-key")
     name = into.name if into else ""
     st.button(
@@ -147,6 +161,9 @@ def plan_card(
         frame.show(tag("p", "This is running now, below. It is not started twice.", cls="sm mute", role="status"))
     if not work.total:
         frame.show(tag("p", "Choose at least one task and one agent.", cls="sm mute"))
+    elif not doing and work.broken:
+        words = "Nothing is left to run but what ended in an error: mend the cause, then run that again."
+        frame.show(tag("p", words, cls="sm mute"))
     elif not doing:
         frame.show(tag("p", "Everything of this is stored already and still holds.", cls="sm mute"))
 
@@ -224,13 +241,23 @@ def settings() -> None:
         frame.show(theme.section("3 · Runs and limits", "an empty limit = as in workbench.toml"))
         one, two, three, four = st.columns(4)
         each = one.number_input("Runs of each", 1, 1000, 1, key="runs-of-each")
-        turns = two.number_input("Turns at most", 1, 10_000, None, key="turns", placeholder="100")
-        cost = three.number_input("USD a trial at most", 0.01, None, None, key="cost", placeholder="no limit")
         slots = four.number_input("At the same time", 1, 64, 2, key="slots")
         found = {batch.name: batch for batch in frame.batches()}
         into = st.selectbox(
             "Into", ["", *found], key="into", format_func=lambda name: f"Batch {name}" if name else "A new batch",
             help="In an older batch only what is not there, or no longer holds, is run, with that batch's limits.",
+        )  # fmt: skip
+        older = settings_of(found[into]) if into in found else None
+        bounds = older.limits if older else frame.workspace().settings.limits
+        # Trials of one batch share their limits: those of an older one stand there to be read.
+        name = f"-{into}" if older else ""
+        turns = two.number_input(
+            "Turns at most", 1, 10_000, None, key=f"turns{name}", disabled=older is not None,
+            placeholder=f"{bounds.turns:,}" if bounds.turns else "no limit",
+        )  # fmt: skip
+        cost = three.number_input(
+            "USD a trial at most", 0.01, None, None, key=f"cost{name}", disabled=older is not None,
+            placeholder=f"{bounds.cost:,.2f}" if bounds.cost else "no limit",
         )  # fmt: skip
         limits = ["--jobs", str(int(slots))]
         if turns:
@@ -257,6 +284,7 @@ def bar(counts: Counter[str], total: int) -> Markup:
         ("Passed", counts["pass"], "green"),
         ("Failed", counts["fail"], "gray-text"),
         ("Needs physician", counts["ungraded"], "blue-mark"),
+        *([("To regrade or run again", counts["regrade"], "orange-mark")] if counts["regrade"] else []),
         ("Invalid", counts["invalid"], "orange"),
     ]
     pieces = [
@@ -288,14 +316,18 @@ def bar(counts: Counter[str], total: int) -> Markup:
 
 def trial_state(trial: StoredTrial) -> tuple[str, Markup, str]:
     """(what it counts as, its chip, what happens now) of one trial."""
-    outcome = trial.outcome
-    if outcome is None:
+    state = trial.state
+    open_ = stored_trials.open_chip(trial, state)
+    if open_ is None and state is Outcome.running:
+        state = trial.state  # it has just ended
+    if open_ is not None and state is Outcome.running:
         told = stored_trials.trajectory(trial)
         last = told.steps[-1].verb if told.steps else "Reading the question"
-        return ("running", theme.chip("Running", "blue", "progress_activity"), f"{last}, step {len(told.steps):,}")
-    rule = OUTCOMES[outcome.outcome]
-    words = outcome.outcome.value.replace("_", " ")
-    if not rule.grade:
+        return ("open", open_, f"{last}, step {len(told.steps):,}")
+    words = state.value.replace("_", " ")
+    if open_ is not None:
+        return ("open", open_, words)
+    if OUTCOMES[state].counts_as == "invalid":
         return ("invalid", theme.chip("Invalid", "orange", "warning"), words)
     return ("graded", theme.chip("Graded", "gray", "check"), words)
 
@@ -322,8 +354,9 @@ def live(status: Status) -> None:
     shown = stored_trials.shown(batch, seen) if batch else None
     rows = shown.rows if shown else []
     attempts = {(t.key.task, t.key.agent, t.key.run): t for t in (batch.trials() if batch else [])}
-    counts = Counter("invalid" if row.counts_as == "invalid" else row.result for row in rows)
-    planned = status.last.total if status.last and status.last.total else len(rows)
+    counts = Counter(map(runs.counted_as, rows))
+    told = status.last.total if status.last and status.last.total else 0
+    total = runs.total_of(batch, rows, {task for task, _ in shown.hidden}, told) if batch and shown else told
     started = status.job.started_at.astimezone()
     with st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", key=f"job-{status.job.id}"
@@ -364,7 +397,7 @@ def live(status: Status) -> None:
     left_out = seen.left_out(shown.hidden) if shown else None
     if left_out:
         frame.show(left_out)
-    frame.show(bar(counts, planned))
+    frame.show(bar(counts, total))
     made = []
     for row in rows[:200]:
         trial = attempts.get((row.task, row.agent, row.run))
@@ -372,7 +405,7 @@ def live(status: Status) -> None:
             continue
         kind, chip, now = trial_state(trial)
         if kind == "graded" and row.result:
-            chip = theme.result_chip(row.result, "")
+            chip = stored_trials.due_chip(row) or theme.verdict_chip(row.result)
         made.append(
             tag(
                 "tr",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from graders.score import TaskResult, task_result
 from review_ui import chart_sections, frame, prose, steps, stored_trials, theme
 from review_ui.markup import Markup, join, tag
 from review_ui.sight import Sight, sight
 from review_ui.steps import Trajectory
 from review_ui.trials import outcome_view, steps_view
+from review_ui.trials.standing import Standing, standing
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import Task
 from tasks.stored import Batch, StoredTrial
@@ -33,10 +33,17 @@ OUTCOMES = {
 }
 
 
-def headline(key_run: int, outcome: TrialOutcome | None, result: TaskResult | None, total: int) -> str:
+#: Why a trial has no result, in its headline and on its chip.
+DUE = {"regrade": ("to regrade", "To regrade"), "run again": ("to run again", "Run again")}
+
+
+def headline(key_run: int, outcome: TrialOutcome | None, stands: Standing, total: int) -> str:
     """ "Run 2: failed, 2 of 7 checkpoints missed"."""
+    result = stands.result
     if outcome is None:
         return f"Run {key_run}: not finished"
+    if stands.due:
+        return f"Run {key_run}: {DUE[stands.due][0]}"
     if result is None:
         return f"Run {key_run}: not graded"
     missed = sum(verdict.result in ("fail", "partial") for verdict in result.deciding.values())
@@ -44,12 +51,14 @@ def headline(key_run: int, outcome: TrialOutcome | None, result: TaskResult | No
     return f"Run {key_run}: {words}" + (f", {missed} of {total} checkpoints missed" if missed else "")
 
 
-def header(trial: StoredTrial, batch: str, task: Task | None, result: TaskResult | None, told: Trajectory) -> None:
+def header(trial: StoredTrial, batch: str, task: Task | None, stands: Standing, told: Trajectory) -> None:
     """Title and facts."""
-    key, outcome = trial.key, trial.outcome
+    key, outcome, result = trial.key, trial.outcome, stands.result
     chips: list[Markup] = []
+    if stands.due:
+        chips.append(theme.chip(DUE[stands.due][1], "orange", "history"))
     if result is not None:
-        chips.append(theme.result_chip(result.result, ""))
+        chips.append(theme.verdict_chip(result.result))
         critical = sum(
             result.deciding[c.id].result in ("fail", "partial")
             for c in (task.checkpoints if task else ())
@@ -60,11 +69,7 @@ def header(trial: StoredTrial, batch: str, task: Task | None, result: TaskResult
         if result.severe_harm_events:
             chips.append(theme.chip(f"Severe harm: {result.severe_harm_events}", "red", "dangerous"))
     if outcome is None:
-        chips.append(
-            theme.chip("Running", "blue", "progress_activity")
-            if trial.alive
-            else theme.chip("Its process is gone; resume the batch", "orange", "error")
-        )
+        chips += [chip for chip in [stored_trials.open_chip(trial, Outcome.running)] if chip is not None]
     else:
         chips += [
             theme.chip(OUTCOMES[outcome.outcome], "plain" if outcome.outcome is Outcome.finished else "orange"),
@@ -73,7 +78,7 @@ def header(trial: StoredTrial, batch: str, task: Task | None, result: TaskResult
         ]
         chips += [theme.chip(flag, "gray", "flag") for flag in outcome.flags]
     if outcome is not None and task is not None:
-        grader = next(iter(result.deciding.values())).grader.version if result and result.deciding else "none"
+        grader = next((one.grader.version for one in stands.verdicts.values()), "none")
         chips.append(
             theme.chip(
                 f"Task {task.meta.version} · graders {grader} · profile {told.profile or 'unknown'}", "plain", "tag"
@@ -91,7 +96,7 @@ def header(trial: StoredTrial, batch: str, task: Task | None, result: TaskResult
         f" / {key.agent}",
         cls="sm mute",
     )
-    title = headline(key.run, outcome, result, len(task.checkpoints) if task else 0)
+    title = headline(key.run, outcome, stands, len(task.checkpoints) if task else 0)
     frame.header(title, frame.facts(*chips), crumb=crumb)
 
 
@@ -132,17 +137,11 @@ def page() -> None:
     told = stored_trials.trajectory(trial)
     lines = steps.order_lines(trial.writes())
     outcome = trial.outcome
-    given = trial.verdicts()
-    result = None
-    if task is not None and given:
-        # By the present checkpoints where any verdict is; else by the version that was graded last.
-        present = any(one.grade_digest == task.grade_digest for one in given)
-        digest = task.grade_digest if present else given[-1].grade_digest
-        result = task_result(task.checkpoints, given, digest)
+    stands = standing(outcome, task, trial.verdicts()) if task is not None else Standing()
     numbers = sorted(one.key.run for one in trials)
     at = numbers.index(trial.key.run)
     with st.container(horizontal=True, vertical_alignment="top", key="trial-head"):
-        header(trial, batch, task, result, told)
+        header(trial, batch, task, stands, told)
         with st.container(horizontal=True, width="content"):
             for label, symbol, other in (("Previous", "chevron_left", at - 1), ("Next run", "chevron_right", at + 1)):
                 shut = not 0 <= other < len(numbers)
@@ -154,23 +153,20 @@ def page() -> None:
     if task is None:
         frame.show(frame.notice("The task of this trial cannot be read.", why))
     evidence = frozenset(
-        cite.n
-        for verdict in (result.deciding if result else {}).values()
-        for cite in verdict.cites
-        if isinstance(cite, CallCite)
+        cite.n for verdict in stands.verdicts.values() for cite in verdict.cites if isinstance(cite, CallCite)
     )
     left, right = st.columns([1.55, 1], gap="large")
     with left:
         steps_view.draw(trial, task, told, lines, evidence)
-        outcome_view.notes(trial, result)
+        outcome_view.notes(trial, stands)
         if told.final:
             with st.expander("The agent's last words", key="lastwords"):
                 frame.show(prose.verbatim(told.final[: chart_sections.LONG]))
     with right:
-        outcome_view.orders(trial, task, lines, result)
+        outcome_view.orders(trial, task, lines, stands)
         if task is not None:
-            outcome_view.verdicts(trial, task, result, lines)
-            outcome_view.again(trial, task, given)
+            outcome_view.verdicts(trial, task, stands, lines)
+            outcome_view.again(trial, task, stands)
     if outcome is None and trial.alive:
         frame.show(tag("p", "This trial is running; reload to see more.", cls="sm mute"))
 

@@ -7,27 +7,29 @@ import streamlit as st
 from graders.report import TrialRow
 from review_ui import frame, stored_trials, theme
 from review_ui.markup import Markup, tag
-from review_ui.results.narrow import to_regrade
+from review_ui.results.narrow import to_regrade, to_run_again
 from review_ui.sight import sight
 
 PAGE = 25
 ANY = "Any"
-REGRADE = "regrade"
+REGRADE, AGAIN = "regrade", "again"
 RESULTS = {
-    ANY: None, "Pass": "pass", "Fail": "fail", "Needs physician": "ungraded", "To regrade": REGRADE, "No result": "",
+    ANY: None, "Pass": "pass", "Fail": "fail", "Needs physician": "ungraded", "To regrade": REGRADE,
+    "Run again": AGAIN, "No result": "",
 }  # fmt: skip
 
 
 def state_of(row: TrialRow) -> str:
-    """The row's result; REGRADE where it has none only because the checkpoints have changed since."""
-    return REGRADE if to_regrade(row) else row.result
+    """The row's result; REGRADE or AGAIN where it has none only because checkpoints or task have changed since."""
+    return REGRADE if to_regrade(row) else AGAIN if to_run_again(row) else row.result
 
 
 def chip(row: TrialRow) -> Markup:
     """The row's state."""
-    if to_regrade(row):
-        return theme.chip("To regrade", "orange", "history")
-    return theme.result_chip(row.result, row.outcome.value)
+    if row.result:
+        return stored_trials.due_chip(row) or theme.verdict_chip(row.result)
+    open_ = stored_trials.open_chip(stored_trials.of_row(row), row.outcome)
+    return open_ or theme.chip("Not graded", "gray", "hourglass_empty")
 
 
 def cells(row: TrialRow) -> Markup:

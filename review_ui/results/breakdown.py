@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from graders.intervals import Comparison, compare
 from graders.metrics import FEWEST_RANKED, Counts
 from review_ui import theme
 from review_ui.markup import Markup, join, tag
+from review_ui.results.narrow import to_run_again
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,11 +110,11 @@ def failures(frame: pd.DataFrame) -> Markup:
     return tag("div", tag("div", join(legend), cls="legend left"), join(rows), cls="stacks")
 
 
-def gaps(frame: pd.DataFrame, graded: dict[str, int]) -> Markup:
-    """How often note and record disagree, an agent a row. `graded`: its graded runs."""
+def gaps(frame: pd.DataFrame, read: dict[str, int]) -> Markup:
+    """How often note and record disagree, an agent a row. `read`: its trials whose note and record were read."""
     cases = ("recommended and not done", "done and not written", "ordered beyond authority")
     counted = frame.groupby(["agent", "case"]).size() if len(frame) else {}
-    tally = {agent: [int(counted.get((agent, case), 0)) for case in cases] for agent in sorted(graded)}
+    tally = {agent: [int(counted.get((agent, case), 0)) for case in cases] for agent in sorted(read)}
     most = max([1, *(number for numbers in tally.values() for number in numbers)])
     roles = ("orange", "primary", "red")
     rows = []
@@ -121,10 +123,23 @@ def gaps(frame: pd.DataFrame, graded: dict[str, int]) -> Markup:
         for number, role in zip(numbers, roles, strict=True):
             bar = tag("i", "", cls="gap-bar", style=f"width:{6 * number / most:.2f}rem;background:var(--{role})")
             made.append(tag("td", tag("b", f"{number:,}"), " ", bar if number else None))
-        rows.append(tag("tr", join(made), tag("td", f"{graded[agent]:,}", cls="num")))
-    heads = ["Agent", "Recommended in note, not done", "Done, not in note", "Ordered beyond authority", "Graded runs"]
+        rows.append(tag("tr", join(made), tag("td", f"{read[agent]:,}", cls="num")))
+    heads = ["Agent", "Recommended in note, not done", "Done, not in note", "Ordered beyond authority", "Trials read"]
     head = tag("tr", join(tag("th", name, scope="col") for name in heads))
     return tag("table", tag("thead", head), tag("tbody", join(rows)), cls="grid figures")
+
+
+def gaps_of(found: Set, frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """(the gaps of these trials, agents named as the set names them, how many trials of each agent were read).
+
+    `frame`: of one batch, by `graders.gap.gap_frame`.
+    """
+    # As gap_frame reads them: graded, on the present version of a task that can be read.
+    read = [one for one in found.facts if one.row.counts_as == "valid" and one.specialty and not to_run_again(one.row)]
+    named = {(one.row.task, one.row.agent.split(" [", 1)[0], one.row.run): one.row.agent for one in read}
+    agents = [named.get(key) for key in zip(frame["task"], frame["agent"], frame["run"], strict=True)]
+    mine = frame.assign(agent=agents)
+    return mine[mine["agent"].notna()], dict(Counter(one.row.agent for one in read))
 
 
 def parts(frame: pd.DataFrame) -> Markup:

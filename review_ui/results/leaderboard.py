@@ -282,7 +282,7 @@ def chips(found: Sequence[Line]) -> list[Markup]:
     made = [theme.chip(f"{total['attempted']:,} attempted"), theme.chip(f"{total['graded']:,} graded")]
     states: list[tuple[str, str, theme.Tone, str]] = [
         ("ungraded", "need a physician", "gray", "hourglass_empty"),
-        ("to_regrade", "graded on an earlier version", "orange", "history"),
+        ("to_regrade", "to regrade", "orange", "history"),
         ("invalid", "invalid", "orange", "warning"),
         ("unfinished", "not finished", "blue", "progress_activity"),
     ]

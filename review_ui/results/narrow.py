@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from graders.facts import CheckpointFact, Set, TrialFact
-from graders.report import CHANGED_CHECKPOINTS, NOT_GRADED, TrialRow
+from graders.report import CHANGED_CHECKPOINTS, CHANGED_TASK, NOT_GRADED, TrialRow
 from graders.score import SEVERE
 
 ANY = "All"
@@ -17,6 +17,11 @@ def to_regrade(row: TrialRow) -> bool:
     """Whether the trial has no result only because nobody has graded it by the present checkpoints: no physician is
     needed, grading again is."""
     return row.result == "ungraded" and row.note in (CHANGED_CHECKPOINTS, NOT_GRADED)
+
+
+def to_run_again(row: TrialRow) -> bool:
+    """Whether the trial has no result because what the agent was shown has changed: only another run gives one."""
+    return row.result == "ungraded" and row.note == CHANGED_TASK
 
 
 def narrowed(found: Set, *, group: str = ANY, workflow: str = ANY, capability: str = ANY) -> Set:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -71,7 +72,7 @@ def test_a_trial_of_older_checkpoints_needs_grading_and_no_physician() -> None:
     (line,) = leaderboard.lines(Set(tuple(trials), 0), k=1)
     assert (line.attempted, line.graded, line.to_regrade, line.ungraded) == (5, 1, 2, 2)
     chips = "".join(leaderboard.chips([line]))
-    assert "2 graded on an earlier version" in chips
+    assert "2 to regrade" in chips
     assert "2 need a physician" in chips
 
 
@@ -202,3 +203,52 @@ def test_cost_and_time_come_from_earlier_trials_or_are_unknown() -> None:
     assert planning.cost(work, []) is None
     assert planning.money_words(None) == "unknown before its first run"
     assert planning.time_words(3000) == "about 50 min"
+
+
+def test_what_broke_off_says_nothing_of_what_a_trial_costs() -> None:
+    work = planning.Work(0, 0, 4, 0, {"x/m": 4})
+    broken = [
+        fact("t", "x/m", 1, "", cost=0.0, outcome=Outcome.config_error, counts_as="invalid"),
+        fact("t", "x/m", 2, "", cost=0.0, outcome=Outcome.cancelled, counts_as="not attempted"),
+        fact("t", "x/m", 3, "", cost=0.0, outcome=Outcome.provider_error, counts_as="invalid"),
+    ]
+    assert planning.money_words(planning.cost(work, broken)) == "unknown before its first run"
+    assert planning.seconds(work, broken, 1) is None
+    assert planning.money_words(planning.cost(work, [*broken, fact("t", "x/m", 9, "fail", cost=2.0)])) == "$8.00"
+
+
+def test_what_the_judge_costs_comes_from_trials_that_it_judged() -> None:
+    work = planning.Work(0, 0, 4, 0, {"x/m": 4}, {"x/m": 3})
+    judged = replace(checkpoint("cp1", "documentation", "pass"), judge="x/judge")
+    unjudged = [
+        fact("t", "x/m", n, "ungraded", checkpoints=(checkpoint("cp1", "documentation", "ungraded"),)) for n in (1, 2)
+    ]
+    assert planning.judge_cost(work, unjudged) is None
+    known = [fact("t", "x/m", 3, "pass", judge_cost=0.5, checkpoints=(judged,))]
+    cached = [fact("t", "x/m", n, "pass", judge_cost=0.0, checkpoints=(judged,)) for n in (4, 5, 6)]
+    assert planning.judge_cost(work, [*unjudged, *known, *cached]) == planning.Range(1.5, 1.5)
+    assert planning.judge_cost(work, cached) == planning.Range(0.0, 0.0)
+    assert planning.money_words(planning.judge_cost(planning.Work(0, 0, 4, 0, {"x/m": 4}), unjudged)) == "nothing"
+
+
+def test_the_output_gap_stands_beside_the_trials_that_were_read() -> None:
+    found = Set(
+        (
+            fact("t", "x/m [reasoning=low]", 1, "fail"),
+            fact("t", "x/m [reasoning=high]", 2, "ungraded"),
+            fact("t", "x/m [reasoning=high]", 3, "ungraded", note=CHANGED_TASK),
+            fact("t", "x/m [reasoning=high]", 4, "", outcome=Outcome.cancelled, counts_as="not attempted"),
+        ),
+        0,
+    )
+    case = {"case": "recommended and not done"}
+    told = pd.DataFrame([{"task": "t", "agent": "x/m", "run": run, **case} for run in (1, 2, 2, 9)])
+    mine, read = breakdown.gaps_of(found, told)
+    assert read == {"x/m [reasoning=low]": 1, "x/m [reasoning=high]": 1}
+    assert mine["agent"].tolist() == ["x/m [reasoning=low]", "x/m [reasoning=high]", "x/m [reasoning=high]"]
+    drawn = breakdown.gaps(mine, read)
+    assert "Trials read" in drawn
+    assert "Graded runs" not in drawn
+    none, read = breakdown.gaps_of(found, told.iloc[:0])
+    assert len(none) == 0
+    assert sum(read.values()) == 2
