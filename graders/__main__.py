@@ -25,7 +25,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Grade what agents did. Exit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
+    rich_markup_mode=None,
+    help="Grade what agents did.\n\nExit codes: 0 ok, 1 found faults, 2 usage, 3 environment.",
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
@@ -54,7 +55,9 @@ def match(
     note: Annotated[list[Path] | None, typer.Option(help="A note that the agent wrote; may be given again.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Judge orders by one checkpoint's declaration: what matches, and why the rest does not.
+    """Judge orders by one checkpoint's declaration.
+
+    What matches, and why the rest does not.
 
     The table context gives patient, practitioner, now, authority. Exit 0 on pass, 1 otherwise.
     """
@@ -79,7 +82,7 @@ def regrade(
     as_json: AsJson = False,
     job: Job = "",
 ) -> None:
-    """Grade stored trials again from the disk; append what is new and list which verdicts changed and why."""
+    """Grade stored trials again from the disk. What is new is appended; which verdicts changed, and why, is listed."""
     from graders import regrade as again
 
     with _reported(), _told(job, f"grade {what} again") as progress:
@@ -135,7 +138,7 @@ def report(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: --format csv.")] = False,
     job: Job = "",
 ) -> None:
-    """Results: tasks x agents with every denominator; rates by every convention, pairs, failures, gaps."""
+    """Results of batches: rates, pairs, failures, gaps. Tasks x agents with every denominator, rates by every convention."""
     from graders import report_files
 
     with _reported(), _told(job, f"report {view.value}"):
@@ -169,7 +172,9 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """How far the judge agrees with physicians, by kind of checkpoint; or with a task's example texts.
+    """How far the judge agrees with physicians.
+
+    By kind of checkpoint; or with a task's example texts.
 
     Exit 1 where an example text is judged as it should not be.
     """
@@ -216,7 +221,7 @@ def reproduce_paper(
     data: Annotated[Path | None, typer.Option(help="Another file of published figures.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rebuild the paper's pass@1, pass@3 and pass^3 from its counts, by every convention. Exit 1 on a mismatch."""
+    """Rebuild the paper's figures from its counts. pass@1, pass@3 and pass^3, by every convention. Exit 1 on a mismatch."""
     from graders import paper
 
     with _reported():
@@ -244,7 +249,7 @@ def tables(
     name: Annotated[str | None, typer.Argument(help="A table. Without one, the list of tables.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the clinical tables that graders read: each row with its source, section and date."""
+    """Show the clinical tables that graders read. Each row with its source, section and date."""
     from graders import tables as clinical
 
     with _reported():

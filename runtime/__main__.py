@@ -285,7 +285,7 @@ def resume(
     as_json: AsJson = False,
     job: Job = "",
 ) -> None:
-    """Run what a stopped or killed batch has left, by its plan; grade again what needs it."""
+    """Run what a stopped or killed batch has left. By its plan; what needs it is graded again."""
     with _reported():
         from runtime.batch import items_of
 
@@ -299,7 +299,9 @@ def replay(
     trial: Annotated[str, typer.Argument(help="BATCH/TASK/AGENT/RUN or the trial's folder.")],
     as_json: AsJson = False,
 ) -> None:
-    """Play a stored trial's answers again on a fresh record and compare calls, results and verdicts.
+    """Play a stored trial again on a fresh record and compare.
+
+    The model's stored answers are played; calls, results and verdicts are compared.
 
     Exit 0 when all are the same.
     """
@@ -331,7 +333,7 @@ def stop(
     batch: Annotated[str, typer.Argument(help="A batch: its name in the workspace, or its folder.")],
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for it.")] = 60.0,
 ) -> None:
-    """Stop a running batch cleanly: what runs ends after the step at hand, and can be resumed."""
+    """Stop a running batch cleanly. What runs ends after the step at hand, and can be resumed."""
     with _reported():
         from runtime.batch import request_stop
 

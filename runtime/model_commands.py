@@ -9,7 +9,7 @@ import typer
 
 from tasks.errors import UsageError, WorkbenchError
 
-models_app = typer.Typer(no_args_is_help=True, help="The models of workbench.toml.")
+models_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The models of workbench.toml.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 Job = Annotated[str, typer.Option("--job", help="Tell progress to this job's folder.", hidden=True)]
 

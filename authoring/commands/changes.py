@@ -40,7 +40,7 @@ def propose(
     review_id: ReviewId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Propose the difference between a folder and the task, as minimal edits.
+    """Propose a folder's differences from the task, as small edits.
 
     reviews/, CHANGELOG.md and the version are left out. A task that is not there yet is brought in as a new one.
     """
@@ -92,7 +92,7 @@ def show(
     actor: Actor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show proposed changes: in clinical words, then as a diff, with what was decided on them."""
+    """Show proposed changes and what was decided on them. In clinical words first, then as a diff."""
     from authoring.views import change_view
 
     with reported():
@@ -192,7 +192,7 @@ def lift(
     review_id: ReviewId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Lift a veto: one's own, or as adjudicator another's with what its owner answered."""
+    """Lift a veto: one's own, or another's as adjudicator. Another's needs what its owner answered."""
     with reported():
         mine = desk(actor)
         whole = change_of(mine.state(task), change) if change else ""
@@ -224,7 +224,7 @@ def apply(
     as_json: AsJson = False,
     job: Job = "",
 ) -> None:
-    """Apply the accepted changes in one commit, if they go together and the gate passes on the result.
+    """Apply the accepted changes in one commit. Only if they go together and the gate passes on the result.
 
     Otherwise nothing is applied, and the changes it is due to are named (exit 1).
     """

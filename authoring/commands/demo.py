@@ -19,7 +19,9 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play one whole loop: findings, a model's edits, a veto, a second round, adjudication, sign-off, release.
+    """Play one whole loop from folder to release.
+
+    Findings, a model's edits, a veto, a second round, adjudication, sign-off, release.
 
     The people are invented and the model is a script; everything else is real, and stays to be looked at.
     """

@@ -33,7 +33,9 @@ def gate(
     as_json: AsJson = False,
     job: Job = "",
 ) -> None:
-    """Run the publish gate and record what it found as an event of the task (exit 1 where a check fails).
+    """Run the publish gate and record what it found.
+
+    It becomes an event of the task. Exit 1 where a check fails.
 
     Each check is printed as it ends; then the mutation score, each mutant that no checkpoint caught, and each harmless
     variant that one failed.

@@ -54,7 +54,7 @@ def waive(
     review_id: ReviewId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let somebody review who does not cover the task's group; it is printed in the release."""
+    """Let somebody review outside their specialty. It is printed in the release."""
     with reported():
         done = desk(actor).waive(task, person, reason, review_id=review_id)
         told(done, f"The group rule is waived for {person}", as_json=as_json)
@@ -69,7 +69,7 @@ def open_(
     review_id: ReviewId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Open a round: ask all assigned reviewers for their judgement of the task as it stands."""
+    """Open a round: ask all who are assigned to judge the task. They judge it as it now stands."""
     with reported():
         done = desk(actor).open_round(task, due=due.date() if due else None, review_id=review_id)
         told(done, f"Round {done.events[0].round} is open", as_json=as_json)

@@ -22,7 +22,7 @@ def status(
     actor: Actor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where tasks stand: stage, whose turn it is, open findings, vetoes, what sign-off still needs."""
+    """Show where tasks stand and whose turn it is. Open findings, vetoes and what sign-off still needs, too."""
     from authoring.library import take_over
     from tasks.review.signoff import turns
 
@@ -127,7 +127,7 @@ def signoff(
     review_id: ReviewId = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sign exactly the bytes of the task as it stands; without --statement list what is still missing."""
+    """Sign exactly the bytes of the task as it stands. Without --statement list what is still missing."""
     with reported():
         mine = desk(actor, reads=not statement)
         if statement:
@@ -145,7 +145,7 @@ def signoff(
 
 
 def release(task: OneTask, actor: Actor = None, review_id: ReviewId = None, as_json: AsJson = False) -> None:
-    """Release the task as all have signed it: tag, manifest of digests, changelog (the lead)."""
+    """Release the task as all have signed it (the lead). Tag, manifest of digests, changelog."""
     with reported():
         made = desk(actor).release(task, review_id=review_id)
     if as_json:

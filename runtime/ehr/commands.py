@@ -13,7 +13,9 @@ import typer
 
 from tasks.errors import WorkbenchError
 
-ehr_app = typer.Typer(help="Serve a chart as a FHIR R4 server on this machine.", no_args_is_help=True)
+ehr_app = typer.Typer(
+    help="Serve a chart as a FHIR R4 server on this machine.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @ehr_app.callback()
