@@ -138,7 +138,10 @@ def report(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV: --format csv.")] = False,
     job: Job = "",
 ) -> None:
-    """Results of batches: rates, pairs, failures, gaps. Tasks x agents with every denominator, rates by every convention."""
+    """Results of batches: rates, pairs, failures, gaps.
+
+    Tasks x agents with every denominator, rates by every convention.
+    """
     from graders import report_files
 
     with _reported(), _told(job, f"report {view.value}"):
@@ -221,7 +224,10 @@ def reproduce_paper(
     data: Annotated[Path | None, typer.Option(help="Another file of published figures.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rebuild the paper's figures from its counts. pass@1, pass@3 and pass^3, by every convention. Exit 1 on a mismatch."""
+    """Rebuild the paper's figures from its counts.
+
+    pass@1, pass@3 and pass^3, by every convention. Exit 1 on a mismatch.
+    """
     from graders import paper
 
     with _reported():
