@@ -135,12 +135,22 @@ def converted(value: Decimal, of: Quantity, wanted: str) -> Decimal | None:
 
 def _moved(value: Decimal, unit: str, wanted: str, analyte: Analyte | None) -> Decimal | None:
     own, other = _degrees(unit), _degrees(wanted)
+    unit, wanted = _spelled(unit), _spelled(wanted)
+    if own == other:
+        return value
     if (own, other) == ("°C", "°F"):
         return value * 9 / 5 + 32
     if (own, other) == ("°F", "°C"):
         return (value - 32) * 5 / 9
     found = to_unit(value, unit, wanted, analyte)
     return None if found is None else Decimal(repr(found))
+
+
+def _spelled(unit: str) -> str:
+    """A unit of counts as the unit table spells it: "x 10⁹/L" is 10^9/L, "/mcL" is /uL."""
+    for written, spelled in (("⁹", "^9"), ("³", "^3"), ("mcl", "ul"), ("mcL", "uL"), ("mm^3", "mm3")):
+        unit = unit.replace(written, spelled)
+    return re.sub(r"^\s*[x×]\s*(?=10)", "", unit)
 
 
 def _degrees(unit: str) -> str:
@@ -217,11 +227,15 @@ def named(text: str) -> list[Named]:
 
 #: What may stand right behind a number and makes it no result: a time, a count, a dose form.
 _NOT_A_RESULT = re.compile(
-    r"\s*-?\s*(?:(?:h|hrs?|hours?|d|days?|wks?|weeks?|mo|months?|y|yrs?|years?|min|minutes?|times?|x|tab\w*|cap\w*|"
+    r"\s*-?\s*(?:(?:h|hrs?|hours?|d|days?|wks?|weeks?|mo|months?|y|yrs?|years?|min|minutes?|times?|x(?!\s*10)|tab\w*|cap\w*|"
     r"pills?|doses?|puffs?|drops?|st|nd|rd|th)\b|/\d)"
 )
-_NUMBER = re.compile(rf"(?<![\w.,/])(?:{NUMBER})(?![\d/]|[.,]\d)")
-_UNIT = re.compile(r"\s*(?P<unit>%|°?[a-zµ\[{][a-z0-9µ/.*^_\]}-]*(?:/1\.73 ?m[2²])?)")
+#: Units that stand behind a stroke alone: counts and rates.
+_PER = r"/\s?(?:[µu]l|mcl|mm(?:\^?3|³)|min)\b"
+_NUMBER = re.compile(rf"(?<![\w.,/])(?:{NUMBER})(?!\d|(?!{_PER})/|[.,]\d)")
+_UNIT = re.compile(
+    rf"\s*(?P<unit>%|{_PER}|x\s*10[*^]?[936⁹³⁶]\s?/\s?[µu]?l\b|°?[a-zµ\[{{][a-z0-9µ/.*^_\]}}-]*(?:/1\.73 ?m[2²])?)"
+)
 
 
 def cased(unit: str) -> str:
@@ -242,8 +256,10 @@ class Number:
 
 def numbers(text: str, of: Quantity) -> Iterator[Number]:
     """The numbers of a normalised text that can be one of this quantity: not times, counts, nor in a foreign unit."""
+    read = 0
     for match in _NUMBER.finditer(text):
-        if _NOT_A_RESULT.match(text, match.end()):
+        # The 10 of "x 10^9/L" belongs to the unit before it.
+        if match.start() < read or _NOT_A_RESULT.match(text, match.end()):
             continue
         behind = _UNIT.match(text, match.end())
         unit = behind["unit"].rstrip(".-") if behind else ""
@@ -256,8 +272,8 @@ def numbers(text: str, of: Quantity) -> Iterator[Number]:
         except InvalidOperation:
             continue
         places = len(match[0].partition(".")[2])
-        yield Number(match.start(), match.end() + (behind.end() - match.end() if behind and unit else 0),
-                     value, unit, places)  # fmt: skip
+        read = behind.end() if behind and unit else match.end()
+        yield Number(match.start(), read, value, unit, places)
 
 
 def _convertible(unit: str, of: Quantity) -> bool:
@@ -267,14 +283,56 @@ def _convertible(unit: str, of: Quantity) -> bool:
             return False
         moved = doses.bridge(doses.amount(Decimal(1), Decimal(1), mine), own.dimension, of.drug)
         return moved.dimension == own.dimension
-    return unit.casefold() == of.unit.casefold() or _moved(Decimal(1), unit, of.unit, of.analyte) is not None
+    return in_own_unit(Decimal(1), unit, of) is not None
 
 
 def in_own_unit(value: Decimal, unit: str, of: Quantity) -> Decimal | None:
     """A number as a text writes it, in the unit of the quantity. Without a unit it is read in the conventional one."""
     if not unit:
         unit = of.analyte.conventional if of.analyte else of.unit
+    if of.name == "eGFR" and _plainly(unit) == "ml/min" and _plainly(of.unit).startswith("ml/min/1.73m2"):
+        # An eGFR is called so in short; it is always by body surface.
+        return value
     return value if unit.casefold() == of.unit.casefold() else _moved(value, unit, of.unit, of.analyte)
+
+
+def _plainly(unit: str) -> str:
+    return "".join(unit.split()).casefold().replace("²", "2").replace("{1.73_m2}", "1.73m2")
+
+
+#: A limit that lies further from the value than this factor was not meant in that unit.
+_FAR = 5
+#: Below it a temperature is in °C, above in °F.
+_WARMEST = 50
+
+
+def usual_units(of: Quantity) -> tuple[str, ...]:
+    """The units in which texts write this quantity, the likeliest first; () where the tables know of none."""
+    if of.name in ("eGFR", "CrCl"):
+        return (of.unit,)
+    if to_unit(Decimal(1), _spelled(of.unit), "10*9/L", None) is not None:
+        return ("10*9/L", "/uL")
+    vital = next((row for row in _VITALS.values() if row[0] == of.name), None)
+    if vital is not None:
+        return tuple(dict.fromkeys(vital[1:]))
+    return tuple(dict.fromkeys((of.analyte.conventional, of.analyte.si))) if of.analyte else ()
+
+
+def readings(value: Decimal, of: Quantity) -> tuple[str, ...]:
+    """The units in which a number that a text writes without one may be meant, the likeliest first: those in which it
+    lies near the quantity's own number, where there are any."""
+    usual = usual_units(of)
+    if of.name == "temperature" and _degrees(of.unit) in usual:
+        return ("°C",) if value < _WARMEST else ("°F",)
+    if len(usual) < 2:
+        return usual or (of.unit,)
+    moved = {unit: in_own_unit(value, unit, of) for unit in usual}
+    near = tuple(
+        unit
+        for unit, limit in moved.items()
+        if limit is not None and abs(of.number) <= _FAR * abs(limit) and abs(limit) <= _FAR * abs(of.number)
+    )
+    return near or usual
 
 
 @cache

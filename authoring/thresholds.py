@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from authoring.quantities import Quantity, cased, in_own_unit, named, numbers
+from authoring.quantities import Quantity, cased, in_own_unit, named, numbers, readings, usual_units
 from graders.analytes import unit_words
 from graders.orders.text import NUMBER, normal
 from tasks.declarations import Checkpoint, OrderRow
@@ -147,11 +147,7 @@ def crossings(
     sides = [one.side if one else "" for one in (old, new)]
     if any(sides):
         out.append(_range_line(old, new, sides))
-    for one in thresholds(checkpoints, known):
-        line = _threshold_line(one, old, new, title)
-        if line is not None:
-            out.append(line)
-    return tuple(out)
+    return (*out, *(_threshold_line(one, old, new, title) for one in thresholds(checkpoints, known)))
 
 
 def _range_line(old: Quantity | None, new: Quantity | None, sides: list[str]) -> Line:
@@ -177,30 +173,36 @@ def range_words(one: Quantity) -> str:
     return f"from {one.low} {unit}".strip() if one.low is not None else f"up to {one.high} {unit}".strip()
 
 
-def _threshold_line(
-    one: Threshold, old: Quantity | None, new: Quantity | None, title: Mapping[str, str]
-) -> Line | None:
-    met: list[bool | None] = []
-    for value in (old, new):
-        limit = in_own_unit(one.value, one.unit, value) if value else None
-        met.append(None if value is None or limit is None or value.comparator else _met(one, value.number, limit))
-    if all(each is None for each in met):
-        return None
+def _threshold_line(one: Threshold, old: Quantity | None, new: Quantity | None, title: Mapping[str, str]) -> Line:
+    known = new or old
+    assert known is not None
+    units = (one.unit,) if one.unit else readings(one.value, known)
+    found = {unit: _both_met(one, unit, old, new) for unit in units}
+    met, read_as, why = found[units[0]], "", ""
+    if not one.unit:
+        if len(set(found.values())) > 1 and in_own_unit(one.value, units[0], known) != one.value:
+            # It decides otherwise in the one unit than in the other, and the value speaks for neither.
+            met, why = (None, None), f": in {' or '.join(map(_printed, units))} is not said"
+        elif len(usual_units(known)) != 1 and units[0]:
+            read_as = f" (read as {_printed(units[0])})"
     before, after = ("not known" if each is None else "met" if each else "not met" for each in met)
     crossed = None not in met and met[0] != met[1]
-    known = new or old
-    read_as = ""
-    if not one.unit and known and known.analyte and known.analyte.conventional != known.analyte.si:
-        read_as = f" (read as {known.analyte.conventional})"
-    answer = "yes" if crossed else "cannot be told" if None in met else "no"
-    return Line(
-        f"{title.get(one.checkpoint, one.checkpoint)}: {one.words}{read_as}",
-        before,
-        after,
-        answer,
-        crossed,
-        one.checkpoint,
-    )
+    answer = "yes" if crossed else f"cannot be told{why}" if None in met else "no"
+    what = f"{title.get(one.checkpoint, one.checkpoint)}: {one.words}{read_as}"
+    return Line(what, before, after, answer, crossed, one.checkpoint)
+
+
+def _both_met(one: Threshold, unit: str, *sides: Quantity | None) -> tuple[bool | None, ...]:
+    """Whether it is met before and after, the limit read in this unit; None where that is open."""
+    met: list[bool | None] = []
+    for value in sides:
+        limit = in_own_unit(one.value, unit, value) if value else None
+        met.append(None if value is None or limit is None or value.comparator else _met(one, value.number, limit))
+    return tuple(met)
+
+
+def _printed(unit: str) -> str:
+    return unit_words(unit).replace("uL", "µL")
 
 
 def _met(one: Threshold, value: Decimal, limit: Decimal) -> bool:
@@ -215,7 +217,7 @@ def gfr_category(egfr: Decimal) -> str:
 def derived(name: str, before: str, after: str, checkpoints: Sequence[Checkpoint], title: Mapping[str, str]) -> Line:
     """What follows from a changed value, as the facts strip says it ("eGFR, CKD-EPI 2021", "42 mL/min/1.73 m²"): the
     thresholds of checkpoints for it, and the GFR category of an eGFR. "no threshold named" where there is neither; no
-    answer for what is no number."""
+    answer for what is no number. That the category stays decides nothing by itself."""
     was, now = _numbers(name, before), _numbers(name, after)
     if len(was) != len(now) or not was:
         return Line(name, before, after, "", crossed=False)
@@ -223,14 +225,16 @@ def derived(name: str, before: str, after: str, checkpoints: Sequence[Checkpoint
         one for pair in zip(was, now, strict=True) for one in crossings(*pair, checkpoints, title) if one.checkpoint
     ]
     said = [f"yes: {one.what} {'now' if one.after == 'met' else 'no longer'} met" for one in lines if one.crossed]
+    still = ""
     if name.startswith("eGFR"):
         old, new = (gfr_category(each[0].number) for each in (was, now))
         if old != new:
             said.append(f"yes: {old} to {new}")
-        elif not said:
-            return Line(name, before, after, f"no, still {new}", crossed=False)
+        still = f"; still {new}"
     otherwise = "no: no threshold crossed" if lines else "no threshold named"
-    return Line(name, before, after, "; ".join(said) or otherwise, crossed=bool(said))
+    if open_ := [one.what for one in lines if one.answer.startswith("cannot")]:
+        otherwise = f"cannot be told: {'; '.join(open_)}"
+    return Line(name, before, after, "; ".join(said) or otherwise + still, crossed=bool(said))
 
 
 #: Facts at the clock by how their name begins: what each of their numbers is, in which unit.

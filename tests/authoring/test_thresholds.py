@@ -14,7 +14,11 @@ from authoring.quantities import Quantity, quantity_at
 from authoring.thresholds import crossings, derived, gfr_category, thresholds
 from tasks.declarations import Checkpoint
 
-CODES = {"potassium": ("2823-3", "mmol/L"), "creatinine": ("2160-0", "mg/dL"), "eGFR": ("98979-8", "mL/min/1.73m2")}
+CODES = {
+    "potassium": ("2823-3", "mmol/L"), "creatinine": ("2160-0", "mg/dL"), "eGFR": ("98979-8", "mL/min/1.73m2"),
+    "platelets": ("777-3", "10*9/L"), "WBC": ("6690-2", "10*3/uL"), "temperature": ("8310-5", "Cel"),
+    "weight": ("29463-7", "kg"), "heart rate": ("8867-4", "/min"), "ferritin": ("2276-4", "ng/mL"),
+}  # fmt: skip
 
 
 def value(name: str, number: str, low: str = "", high: str = "", unit: str = "") -> Quantity:
@@ -116,6 +120,44 @@ def test_a_threshold_in_the_other_unit_is_converted() -> None:
     assert found == ("Checkpoint 6: creatinine above 133 µmol/L", "yes", True)
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "unit", "old", "new", "what", "answer"),
+    [
+        # 38 is °C and 100.4 is °F, whatever the chart is in; 38 °C = 100.4 °F.
+        ("temperature above 38", "temperature", "[degF]", "100.2", "101.5", " (read as °C)", "yes"),
+        ("temperature above 38", "temperature", "Cel", "37.9", "38.6", " (read as °C)", "yes"),
+        ("temperature above 100.4", "temperature", "Cel", "37.9", "38.6", " (read as °F)", "yes"),
+        ("temperature above 100.4", "temperature", "[degF]", "99.1", "100.2", " (read as °F)", "no"),
+        ("temperature above 38 °C", "temperature", "[degF]", "100.2", "101.5", "", "yes"),
+        ("temperature above 38 °C", "temperature", "Cel", "37.9", "38.6", "", "yes"),
+        # 50 kg = 110 lb; 50 lb is no weight of an adult, but nothing says so.
+        ("weight below 50", "weight", "kg", "52", "48", " (read as kg)", "yes"),
+        ("weight below 50", "weight", "[lb_av]", "120", "105", "", "cannot be told: in kg or lb is not said"),
+        ("weight below 110 lb", "weight", "kg", "52", "48", "", "yes"),
+        ("platelets below 50,000", "platelets", "10*9/L", "62", "45", " (read as /µL)", "yes"),
+        ("platelets below 50,000", "platelets", "10*9/L", "62", "55", " (read as /µL)", "no"),
+        ("platelets below 50", "platelets", "10*9/L", "62", "45", " (read as 10⁹/L)", "yes"),
+        ("platelets below 50", "platelets", "/uL", "62000", "45000", " (read as 10⁹/L)", "yes"),
+        ("platelets below 50,000/µL", "platelets", "10*9/L", "62", "45", "", "yes"),
+        ("platelets < 50 x 10^9/L", "platelets", "10*3/uL", "62", "45", "", "yes"),
+        ("platelets < 50 × 10⁹/L", "platelets", "/uL", "62000", "45000", "", "yes"),
+        ("WBC above 11 K/µL", "WBC", "10*3/uL", "10.1", "12.4", "", "yes"),
+        ("eGFR below 50 mL/min", "eGFR", "mL/min/1.73m2", "52", "47", "", "yes"),
+        ("heart rate above 100/min", "heart rate", "/min", "96", "104", "", "yes"),
+        ("creatinine above 130", "creatinine", "mg/dL", "1.4", "1.6", " (read as µmol/L)", "yes"),
+        ("ferritin below 30", "ferritin", "ng/mL", "34", "28", " (read as ng/mL)", "yes"),
+        ("potassium above 5.0", "potassium", "mg/dL", "18", "21", "", "cannot be told"),
+    ],
+)
+def test_a_limit_in_the_wording_of_the_united_states_is_read_or_left_open(
+    text: str, name: str, unit: str, old: str, new: str, what: str, answer: str
+) -> None:
+    (found,) = lines(value(name, old, unit=unit), value(name, new, unit=unit), checkpoint(text))
+    assert found[0].endswith(")") == bool(what)
+    assert found[0].endswith(what)
+    assert found[1:] == (answer, answer == "yes")
+
+
 def test_a_comparator_leaves_the_answer_open() -> None:
     open_ = replace(value("potassium", "5.2", "3.5", "5.5"), comparator="<")
     found = lines(open_, value("potassium", "5.9", "3.5", "5.5"), checkpoint("potassium above 5.0"))
@@ -139,10 +181,14 @@ def test_gfr_categories_begin_at_their_lower_limit(egfr: str, category: str) -> 
 @pytest.mark.parametrize(
     ("name", "before", "after", "section", "answer", "crossed"),
     [
-        ("eGFR, CKD-EPI 2021", "42 mL/min/1.73 m²", "39 mL/min/1.73 m²", "", "no, still G3b", False),
+        ("eGFR, CKD-EPI 2021", "42 mL/min/1.73 m²", "39 mL/min/1.73 m²", "", "no threshold named; still G3b", False),
         ("eGFR, CKD-EPI 2021", "46 mL/min/1.73 m²", "39 mL/min/1.73 m²", "", "yes: G3a to G3b", True),
         ("eGFR, CKD-EPI 2021", "29 mL/min/1.73 m²", "24 mL/min/1.73 m²", "eGFR 25 to <60 starts at 10 mg",
          "yes: Checkpoint 6: eGFR at or above 25 no longer met", True),
+        ("eGFR, CKD-EPI 2021", "52 mL/min/1.73 m²", "47 mL/min/1.73 m²", "eGFR below 50 mL/min",
+         "yes: Checkpoint 6: eGFR below 50 mL/min now met", True),
+        ("eGFR, CKD-EPI 2021", "58 mL/min/1.73 m²", "52 mL/min/1.73 m²", "eGFR below 50 mL/min",
+         "no: no threshold crossed; still G3a", False),
         ("CrCl, Cockcroft-Gault", "38 mL/min", "36 mL/min", "", "no threshold named", False),
         ("CrCl, Cockcroft-Gault", "38 mL/min", "36 mL/min", "CrCl below 30", "no: no threshold crossed", False),
         ("CrCl, Cockcroft-Gault", "31 mL/min", "29 mL/min", "creatinine clearance below 30 mL/min",
