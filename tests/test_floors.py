@@ -27,14 +27,16 @@ KEEPERS = {
 
 def sources() -> list[str]:
     """Every Python file of the project's packages, as paths from the root. Task code in the suite is data."""
-    found = ["app.py"]
-    for floor in FLOORS[1:]:
-        found += sorted(
-            str(path.relative_to(ROOT))
-            for path in (ROOT / floor).rglob("*.py")
-            if not path.is_relative_to(ROOT / "tasks" / "suite")
-        )
-    return found
+    return ["app.py", *(path for floor in FLOORS[1:] for path in on(floor))]
+
+
+def on(floor: str) -> list[str]:
+    """The Python files of one floor."""
+    return sorted(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / floor).rglob("*.py")
+        if not path.is_relative_to(ROOT / "tasks" / "suite")
+    )
 
 
 def imports(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
@@ -63,6 +65,11 @@ def faults(path: str, text: str) -> list[str]:
         if top in KEEPERS and not path.startswith(KEEPERS[top]):
             found.append(f"{path}:{line}: only {' and '.join(KEEPERS[top])} may import {top}")
     return found
+
+
+@pytest.mark.parametrize("floor", FLOORS[1:])
+def test_every_floor_is_there(floor: str) -> None:
+    assert on(floor)
 
 
 @pytest.mark.parametrize("path", sources())

@@ -70,7 +70,26 @@ def test_what_binds_a_trial_may_change_its_result_while_every_verdict_stays(batc
     files["checkpoints.toml"] = text[:place] + text[place:].replace(line, other, 1)
     found = effects.effect(before, load(files, where=TINY_ID), ("cp2",), trials(batch, before))
     assert found.flipped == ()
-    assert all(row.checkpoint == "" for row in found.whole)
+    # The function of cp3 is not of the suite and ungraded: of a trial as a whole nothing is said either way.
+    assert found.whole == ()
+
+
+def test_a_trial_that_lacks_nothing_but_what_no_longer_binds_passes_as_a_whole(tmp_path: Path) -> None:
+    files = tiny_files()
+    text = files["checkpoints.toml"]
+    files["checkpoints.toml"] = text = text[: text.index(b'[[checkpoint]]\nid = "cp3"')]
+    del files["checkpoints.py"]
+    plan = "solution/apixaban/actions.jsonl"
+    calls = files[plan].splitlines(keepends=True)
+    files[plan] = b"".join(call for call in calls if b"fhir_medication_request_create" not in call)
+    before = load(files, where=TINY_ID)
+    made = Batch.create(tmp_path / "runs", "b")
+    run_trial(before, TrialKey(task=TINY_ID, agent="oracle", run=1), made.path)
+    assert text.count(b'criticality = "critical"') == 1
+    files["checkpoints.toml"] = text.replace(b'criticality = "critical"', b'criticality = "optional"')
+    found = effects.effect(before, load(files, where=TINY_ID), ("cp2",), trials(made, before))
+    assert [(row.checkpoint, row.before, row.after) for row in found.rows] == [("cp2", "fail", "fail")]
+    assert [(row.checkpoint, row.before, row.after) for row in found.whole] == [("", "fail", "pass")]
 
 
 def test_trials_of_another_version_are_left_out_and_counted(batch: Batch) -> None:

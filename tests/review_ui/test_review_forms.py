@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from authoring.diffs import file_diff
 from authoring.edits import Package, TextEdit
-from review_ui.reviewing import changes, examples, forms, handmade, quoting
+from review_ui.reviewing import changes, examples, forms, handmade
 from review_ui.reviewing.forms import ReviewForm
 from tasks.errors import UsageError
 from tasks.fhir.resources import dump_json, parse_json
-from tasks.package import FolderSource, Task
+from tasks.package import SUITE, FolderSource, Task
 from tasks.review.checklist import checklist
-from tasks.review.events import ChangeRef, ReviewSubmitted, TextAnchor
+from tasks.review.events import ChangeRef, Finding, ReviewSubmitted
 
 COMPLETE = {
     **{f"verdict.{one.id}": "acceptable" for one in checklist().dimensions},
@@ -55,7 +55,8 @@ def test_a_complete_review_lacks_nothing_and_is_one_event() -> None:
     [
         ({"verdict.patient_safety": ""}, "A verdict on patient safety"),
         ({"verdict.patient_safety": "cannot judge"}, "Why patient safety cannot be judged"),
-        ({"verdict.patient_safety": "unsafe"}, "A finding that says what is wrong in patient safety"),
+        ({"verdict.patient_safety": "needs change"}, "A finding that says what is wrong in patient safety"),
+        ({"verdict.patient_safety": "unsafe"}, "A finding with its harm, that says what is unsafe in patient safety"),
         ({"rating.cp2": ""}, "A rating of checkpoint 2"),
         ({"rating.cp2": "wrong"}, "Why checkpoint 2 is wrong"),
         ({"confidence": ""}, "How sure you are overall"),
@@ -77,22 +78,84 @@ def test_a_finding_says_what_it_needs_and_a_blocking_one_names_the_harm() -> Non
     made, needs = forms.finding_of(drafts, "f")
     assert made is None
     assert needs == ["harm severity and likelihood (blocking)"]
-    made, needs = forms.finding_of({**drafts, "new.f.severity": "severe", "new.f.likelihood": "likely"}, "f")
+    harm = {"new.f.severity": "severe", "new.f.likelihood": "likely"}
+    # Whether by doing or by leaving out is never guessed.
+    assert forms.finding_of({**drafts, **harm}, "f") == (None, ["how it would harm"])
+    made, needs = forms.finding_of({**drafts, **harm, "new.f.kind": "omission"}, "f")
     assert made is not None
     assert made.harm is not None
-    assert made.harm.severity == "severe"
+    assert (made.harm.severity, made.harm.kind) == ("severe", "omission")
     assert form({"finding.f": made.model_dump_json()}).findings == (made,)
 
 
-def test_selected_words_find_their_source_across_marks_and_lines() -> None:
-    text = "# Consult\n\nThe **potassium**\nis up. Please advise.\n\n- write `/x` now"
-    assert quoting.find(text, "The potassium is up.") == (11, 35)
-    assert quoting.find(text, "advise. write /x now") is not None
-    assert quoting.find(text, "potassium was up") is None
-    made = quoting.anchored("potassium is up", text, None)
-    assert isinstance(made, TextAnchor)
-    assert text.count(made.quote) == 1
-    assert quoting.anchored("  ", text, None) is None
+@pytest.mark.parametrize(
+    ("harm", "needs"),
+    [
+        ({}, []),
+        ({"severity": "severe", "kind": "omission"}, ["likelihood of the harm"]),
+        ({"likelihood": "likely"}, ["harm severity"]),
+        ({"severity": "mild", "likelihood": "likely"}, ["how it would harm"]),
+        # Its field is not on the page while no severity is chosen.
+        ({"kind": "omission"}, []),
+    ],
+)
+def test_half_a_harm_is_asked_for_and_never_dropped(harm: dict[str, str], needs: list[str]) -> None:
+    drafts = {"new.f.text": "Late.", "new.f.dimension": "patient_safety", "new.f.weight": "should",
+              "new.f.confidence": "sure", **{f"new.f.{name}": value for name, value in harm.items()}}  # fmt: skip
+    made, said = forms.finding_of(drafts, "f")
+    assert said == needs
+    assert (made is None) == bool(needs)
+
+
+def added(id: str, text: str, dimension: str = "patient_safety", severity: str = "", weight: str = "should") -> str:
+    harm = {"kind": "omission", "severity": severity, "likelihood": "possible"} if severity else None
+    return Finding.model_validate(
+        {"id": id, "dimension": dimension, "anchor": {"kind": "task"}, "weight": weight, "text": text, "harm": harm}
+    ).model_dump_json()
+
+
+def test_unsafe_stands_on_a_finding_with_a_harm_whose_words_are_the_vetos_reason() -> None:
+    unsafe = {**COMPLETE, "verdict.patient_safety": "unsafe", "finding.a": added("a", "A mere note.", weight="note"),
+              "finding.b": added("b", "Of another dimension.", "clinical_reasoning", "death")}  # fmt: skip
+    assert [one.place for one in form(unsafe).missing] == ["finding.patient_safety"]
+    harmed = {**unsafe, "finding.c": added("c", "It may bleed.", severity="moderate"),
+              "finding.d": added("d", "It may kill.", severity="death")}  # fmt: skip
+    made = form(harmed)
+    assert made.missing == ()
+
+    def comments(made: ReviewForm) -> dict[str, str]:
+        return {one["dimension"]: one["comment"] for one in made.submission()["verdicts"] if one["comment"]}
+
+    assert comments(made) == {"patient_safety": "It may kill."}
+    assert comments(form({**harmed, "comment.patient_safety": "Said so."})) == {"patient_safety": "Said so."}
+    # Nobody's words are put into a dimension that is no veto.
+    assert comments(form({**harmed, "verdict.patient_safety": "needs change"})) == {}
+
+
+def test_the_reason_of_a_rating_that_was_changed_is_not_sent_and_is_told_of() -> None:
+    made = form({**COMPLETE, "rating.cp2": "wrong", "why.cp2": "It forgets the repeat."})
+    assert made.left == ()
+    assert made.submission()["ratings"][1]["comment"] == "It forgets the repeat."
+    made = form({**COMPLETE, "rating.cp2": "essential", "why.cp2": "It forgets the repeat."})
+    assert made.submission()["ratings"][1]["comment"] == ""
+    assert [(one.words, one.items) for one in made.left] == [("It forgets the repeat.", ("why.cp2",))]
+
+
+def test_what_was_written_and_not_added_is_counted_named_and_led_to() -> None:
+    made = form(
+        {**COMPLETE, "composer": "b", "new.b.text": "Half.", "new.a.text": "Waits.", "new.a.source": "A label.",
+         "new.c.dimension": "patient_safety", "amend.0": "By phone.", "amend.1": " ",
+         "finding.d": '{"id":"d","text":"Of a later version."}', "finding.e": "{"}
+    )  # fmt: skip
+    assert made.missing == ()
+    assert [(one.words, one.items[0]) for one in made.left] == [
+        ("Half.", "new.b.text"), ("Waits.\nA label.", "new.a.text"), ("By phone.", "amend.0"),
+        ("Of a later version.", "finding.d"), ("{", "finding.e"),
+    ]  # fmt: skip
+    assert "under New finding" in made.left[0].where
+    assert "Not added yet" in made.left[1].where
+    assert made.summary() == "2 findings not added · 1 correction not added · 2 findings that cannot be read"
+    assert [one.item for one in made.open] == [one.items[0] for one in made.left]
 
 
 # ---- edits by hand --------------------------------------------------------------------------------------------------
@@ -229,15 +292,13 @@ def test_a_checkpoint_without_orders_has_no_examples_and_keys_are_by_content(tas
 
 
 def test_the_bundled_task_has_ten_orders_with_both_verdicts_where_orders_are_judged() -> None:
-    from tasks.package import SUITE
-
-    if not SUITE.list():
-        pytest.skip("no bundled task yet")
     bundled = SUITE.load(SUITE.list()[0])
+    judged = 0
     for checkpoint in bundled.checkpoints:
         found = examples.examples(bundled, checkpoint)
         if checkpoint.order is None or not checkpoint.must_match:
             continue
+        judged += 1
         assert len(found) == examples.MOST
         # Why an order fails is said without the names that only the record has for it.
         assert not any(one.why for one in found if one.result == "pass")
@@ -246,3 +307,14 @@ def test_the_bundled_task_has_ten_orders_with_both_verdicts_where_orders_are_jud
         assert {"pass", "fail"} <= {one.result for one in found}
         assert len({one.key for one in found}) == len(found)
         assert examples.examples(bundled, checkpoint) == found
+    assert judged
+
+
+def test_a_dose_with_a_fraction_is_varied_as_exactly_as_a_whole_one() -> None:
+    def dose(value: str) -> str:
+        return f'{{"dosageInstruction":[{{"doseAndRate":[{{"doseQuantity":{{"value":{value},"unit":"mg"}}}}]}}]}}'
+
+    for value, tenfold, half in (("2.5", "25", "1.25"), ("0.125", "1.25", "0.0625"), ("5", "50", "2.5"),
+                                 ("10", "100", "5"), ("2.50", "25", "1.25")):  # fmt: skip
+        doses = [dump_json(one[0]) for one in examples._variants(parse_json(dose(value)), "p")][:2]
+        assert doses == [dose(tenfold), dose(half)]
