@@ -61,6 +61,15 @@ def counted_as(row: TrialRow) -> str:
     return "regrade" if to_regrade(row) or to_run_again(row) else row.result
 
 
+def answered(batch: Batch) -> dict[str, tuple[str, ...]]:
+    """Agent -> the names under which its provider answered, in order. Several may be several models."""
+    found: dict[str, dict[str, None]] = {}
+    for line in batch.plan():
+        if line.get("kind") == "answered" and isinstance(line.get("models"), list):
+            found.setdefault(str(line.get("agent", "")), {}).update(dict.fromkeys(map(str, line["models"])))
+    return {agent: tuple(names) for agent, names in found.items()}
+
+
 def total_of(batch: Batch, rows: Sequence[TrialRow], hidden: Iterable[str], told: int) -> int:
     """How many trials the batch has in all: as planned over all its starts, not only `told` by the latest one."""
     left_out = set(hidden)

@@ -15,9 +15,9 @@ from graders.facts import Set, comparable
 from graders.frames import Basis
 from graders.report import NOT_GRADED, Cell
 from graders.report import cells as report_cells
-from review_ui import following, frame, starting, stored_trials, theme
+from review_ui import following, frame, runs, starting, stored_trials, theme
 from review_ui.kept import kept
-from review_ui.markup import Markup, tag, visible
+from review_ui.markup import Markup, join, tag, visible
 from review_ui.results import breakdown, leaderboard
 from review_ui.results.breakdown import Cells
 from review_ui.results.leaderboard import Line
@@ -120,7 +120,19 @@ def address(batch: Batch, task: str, agent: str) -> str:
     return frame.link("trials", **{"from": batch.name, "by": named, "q": task})
 
 
-def board(drawn: list[Line], k: int, tasks: int) -> None:
+def answered(batch: Batch, drawn: list[Line]) -> Markup | None:
+    """The names under which providers answered; None where each is the one that was asked for."""
+    named = {one.agent.split(" [", 1)[0] for one in drawn if not one.control}
+    told = {agent: names for agent, names in runs.answered(batch).items() if agent in named}
+    lines = [
+        tag("p", f"{agent} answered as {', '.join(names)}.", cls="sm warn" if len(names) > 1 else "sm mute")
+        for agent, names in told.items()
+        if names != (agent.split("/", 1)[-1],)
+    ]
+    return tag("div", join(lines)) if lines else None
+
+
+def board(batch: Batch, drawn: list[Line], k: int) -> None:
     """The leaderboard, its formulas, its denominators."""
     frame.show(
         theme.section("Leaderboard", "95% intervals over tasks (Korn and Graubard) · ± = standard deviation over runs")
@@ -134,6 +146,8 @@ def board(drawn: list[Line], k: int, tasks: int) -> None:
         )
         words = f"Controls: {told}. oracle must pass all; noop, shotgun and parrot must pass none."
         frame.show(tag("p", words, cls="sm mute"))
+    if (names := answered(batch, drawn)) is not None:
+        frame.show(names)
     frame.show(leaderboard.denominators(drawn))
     with st.expander("Every convention and its formula", key="conventions"):
         frame.show(leaderboard.formulas(k))
@@ -393,7 +407,7 @@ def page() -> None:
     elif view == PARTS:
         parts(found, key)
     else:
-        board(drawn, k, len(found.tasks))
+        board(batch, drawn, k)
         overview(batch, found, key, counted, stored)
 
 

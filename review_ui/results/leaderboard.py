@@ -19,7 +19,7 @@ from graders.metrics import (
 )
 from review_ui import theme
 from review_ui.markup import Markup, join, tag
-from review_ui.results.narrow import to_regrade
+from review_ui.results.narrow import to_regrade, to_run_again
 from runtime.agents import is_built_in
 
 
@@ -42,6 +42,7 @@ class Line:
     graded: int
     ungraded: int
     to_regrade: int
+    to_run_again: int
     invalid: int
     unfinished: int
     severe: int
@@ -95,6 +96,7 @@ def _line(agent: str, facts: Sequence[TrialFact], k: int, basis: Basis, critical
     costs = [fact.cost for fact in graded]
     known = [cost for cost in costs if cost is not None]
     waiting = sum(to_regrade(fact.row) for fact in facts)
+    again = sum(to_run_again(fact.row) for fact in facts)
     return Line(
         agent=agent,
         rank=None,
@@ -105,8 +107,9 @@ def _line(agent: str, facts: Sequence[TrialFact], k: int, basis: Basis, critical
         tasks=len({fact.row.task for fact in counted}),
         attempted=len(attempted),
         graded=len(graded),
-        ungraded=sum(fact.row.result == "ungraded" for fact in facts) - waiting,
+        ungraded=sum(fact.row.result == "ungraded" for fact in facts) - waiting - again,
         to_regrade=waiting,
+        to_run_again=again,
         invalid=sum(fact.row.counts_as == "invalid" for fact in facts),
         unfinished=len(facts) - len(attempted),
         severe=sum(fact.row.severe_harm_events for fact in graded),
@@ -254,8 +257,8 @@ def conventions(found: Sequence[Line], k: int) -> Markup:
 def denominators(found: Sequence[Line]) -> Markup:
     """What each rate is a rate of, and what else came of it."""
     heads = (
-        "Agent", "Attempted", "Graded", "Needs physician", "To regrade", "Invalid", "Not finished", "Strict pass@1",
-        "Critical pass", "Severe harm a run",
+        "Agent", "Attempted", "Graded", "Needs physician", "To regrade", "To run again", "Invalid", "Not finished",
+        "Strict pass@1", "Critical pass", "Severe harm a run",
     )  # fmt: skip
     rows = []
     for one in found:
@@ -263,7 +266,9 @@ def denominators(found: Sequence[Line]) -> Markup:
         if one.severe_rate is not None and one.severe_interval is not None:
             low, high = one.severe_interval.low, one.severe_interval.high
             harm = f"{one.severe_rate:.2f} ({low:.2f} to {high:.2f})"
-        numbers = [one.attempted, one.graded, one.ungraded, one.to_regrade, one.invalid, one.unfinished]
+        numbers = [
+            one.attempted, one.graded, one.ungraded, one.to_regrade, one.to_run_again, one.invalid, one.unfinished,
+        ]  # fmt: skip
         cells = [tag("td", f"{number:,}", cls="num") for number in numbers]
         cells += [tag("td", interval_words(figure), cls="num nowrap") for figure in (one.strict, one.critical)]
         cells.append(tag("td", harm, cls="num nowrap"))
@@ -277,12 +282,13 @@ def chips(found: Sequence[Line]) -> list[Markup]:
     """The denominators of the whole set for the page's header."""
     total = {
         name: sum(getattr(one, name) for one in found)
-        for name in ("attempted", "graded", "ungraded", "to_regrade", "invalid", "unfinished")
+        for name in ("attempted", "graded", "ungraded", "to_regrade", "to_run_again", "invalid", "unfinished")
     }
     made = [theme.chip(f"{total['attempted']:,} attempted"), theme.chip(f"{total['graded']:,} graded")]
     states: list[tuple[str, str, theme.Tone, str]] = [
         ("ungraded", "need a physician", "gray", "hourglass_empty"),
         ("to_regrade", "to regrade", "orange", "history"),
+        ("to_run_again", "to run again", "orange", "history"),
         ("invalid", "invalid", "orange", "warning"),
         ("unfinished", "not finished", "blue", "progress_activity"),
     ]

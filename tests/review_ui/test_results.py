@@ -70,10 +70,11 @@ def test_a_trial_of_older_checkpoints_needs_grading_and_no_physician() -> None:
     ]
     assert [to_regrade(one.row) for one in trials] == [True, True, False, False, False]
     (line,) = leaderboard.lines(Set(tuple(trials), 0), k=1)
-    assert (line.attempted, line.graded, line.to_regrade, line.ungraded) == (5, 1, 2, 2)
+    assert (line.attempted, line.graded, line.to_regrade, line.to_run_again, line.ungraded) == (5, 1, 2, 1, 1)
     chips = "".join(leaderboard.chips([line]))
     assert "2 to regrade" in chips
-    assert "2 need a physician" in chips
+    assert "1 to run again" in chips
+    assert "1 need a physician" in chips
 
 
 def test_denominators_add_up_and_strict_counts_the_rest_as_failed() -> None:
@@ -84,7 +85,8 @@ def test_denominators_add_up_and_strict_counts_the_rest_as_failed() -> None:
         fact("t", "x/m", 4, "", outcome=Outcome.running, counts_as="not attempted"),
     ]
     (line,) = leaderboard.lines(Set(tuple(trials), 0), k=1)
-    assert line.attempted == line.graded + line.ungraded + line.to_regrade + line.invalid == 3
+    waiting = line.ungraded + line.to_regrade + line.to_run_again
+    assert line.attempted == line.graded + waiting + line.invalid == 3
     assert line.unfinished == 1
     assert line.figures[0].value == 1.0
     assert line.strict.value == pytest.approx(1 / 3)

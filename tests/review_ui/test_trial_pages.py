@@ -357,3 +357,73 @@ def test_of_two_plannings_the_strictest_class_counts_and_a_line_cut_by_hand_stop
     assert classes("b3", "phi", "open", "dua") == "phi"
     assert classes("b4", "dua", "secret") == "secret"
     assert classes("b5") == ""
+
+
+# ---- calibration -----------------------------------------------------------------------------------------------------
+
+JUDGED = """
+[[checkpoint]]
+id = "cp3"
+title = "The note says what to do"
+capability = "documentation"
+criticality = "required"
+reachable = ["paper"]
+rests_on = ['instruction#"potassium"']
+grader = "judge"
+file = "/workspace/output/note.md"
+rubric = {pass = "Says what to do and when.", fail = "Says neither."}
+"""
+
+
+def test_a_queue_walks_the_batch_as_often_for_many_cases_as_for_one(
+    opened: Open, folder: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch, said: Callable[[AppTest], str]
+) -> None:
+    with (folder / "checkpoints.toml").open("a", encoding="utf-8") as file:
+        file.write(JUDGED)
+    walks: list[str] = []
+    walk = runs.fingerprint
+
+    def counted(batch: Batch) -> runs.Print:
+        walks.append(batch.name)
+        return walk(batch)
+
+    monkeypatch.setattr(runs, "fingerprint", counted)
+    needed = []
+    for name, count in (("c-1", 1), ("c-9", 9)):
+        made = Batch.create(workspace / "runs", name)
+        with LocalExecutor(2) as executor:
+            run_batch(made, [Item(task(folder), "noop", count, folder)], Settings(), executor)
+        walks.clear()
+        page = opened("calibrate.py", batch=name, **{"as": "demo-reviewer-1"})
+        assert f"{count} left for you" in said(page)
+        needed.append(walks.count(name))
+    assert needed[0] == needed[1]
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------
+
+
+def test_results_name_the_model_that_answered_where_it_is_not_the_one_asked_for(
+    opened: Open, batch: Batch, folder: Path, said: Callable[[AppTest], str]
+) -> None:
+    now = task(folder)
+    for agent, names in (("openai/m", ["m"]), ("openai/n", ["n-0601", "n-0701"])):
+        trial = ended(batch, TrialKey(task=ID, agent=agent, run=1), Outcome.finished, now)
+        verdicts = [one.model_copy(update={"result": "pass"}) for one in batch.trials()[0].verdicts()]
+        trial.add_verdicts(verdicts)
+        batch.add_plan({"kind": "answered", "task": ID, "agent": agent, "run": 1, "models": names})
+    page = said(opened("results.py", batch="b-1"))
+    assert "openai/n answered as n-0601, n-0701." in page
+    assert "openai/m answered" not in page
+
+
+def test_the_table_of_every_row_follows_the_choices_above_it(opened: Open, batch: Batch, packages: ModuleType) -> None:
+    made = packages.write(batch.path.parents[2] / "tasks", "cardiology-small", specialty="Cardiology")
+    with LocalExecutor(1) as executor:
+        run_batch(batch, [Item(task(made), "noop", 1, made)], Settings(), executor)
+    page = opened("results.py", batch="b-1", view="Every task and agent")
+    assert sorted(page.dataframe[0].value["Task"]) == ["cardiology-small (draft)", f"{ID} (draft)"]
+    page.selectbox(key="in").select("Cardiology").run()
+    assert list(page.dataframe[0].value["Task"]) == ["cardiology-small (draft)"]
+    page.selectbox(key="capability").select("data_retrieval").run()
+    assert list(page.dataframe[0].value["Passed"]) == [0]
