@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from authoring.contradictions import Contradiction, Text, contradictions
-from authoring.quantities import Quantity, quantity_at, second_unit
+from authoring.quantities import Quantity, quantity_at, same_unit, second_unit
 from authoring.thresholds import Line, crossings
 from graders.analytes import unit_words
 from graders.evidence import Evidence
@@ -38,7 +40,8 @@ class Value:
 class Bearing:
     """`values` by JSON pointer; `lines`: what decides about them, crossed or not; `unnamed`: the quantities for which
     no checkpoint names a threshold; `answers`: right answers of checkpoints that move; `faults`: what R4 has against
-    the new resource; `contradictions`: texts that still say the old value."""
+    the new resource; `contradictions`: texts that still say the old value; `units`: units of the new resource whose
+    code is another unit, (as written, as coded)."""
 
     values: Mapping[str, Value]
     lines: tuple[Line, ...] = ()
@@ -46,6 +49,7 @@ class Bearing:
     answers: tuple[Line, ...] = ()
     faults: tuple[str, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
 
 
 def values_of(was: bytes | None, now: bytes | None, pointers: Sequence[str]) -> dict[str, Value]:
@@ -87,9 +91,13 @@ def bearing(
         crossed = crossings(value.old, value.new, after.checkpoints, title)
         found += crossed
         known = value.new or value.old
-        if known is not None and not any(line.checkpoint for line in crossed):
+        if known is not None and not known.drug and not any(line.checkpoint for line in crossed):
             unnamed.append(known.name or "this value")
-    faults = tuple(f"{one.path}: {one.message}" for one in check(Resource.parse(now.decode()).body)) if now else ()
+    # A range that changes alone may move the flag of its value, and nothing else.
+    ranged = values_of(was, now, [one for one in _ranged(pointers) if one not in values])
+    found += [line for one in ranged.values() for line in crossings(one.old, one.new, (), title)]
+    body = Resource.parse(now.decode()).body if now else {}
+    faults = tuple(f"{one.path}: {one.message}" for one in check(body)) if body else ()
     return Bearing(
         values,
         tuple(found),
@@ -97,7 +105,25 @@ def bearing(
         tuple(_answers(before, after, chart, title)),
         faults,
         tuple(contradictions(written, chart, was, now, pointers)),
+        tuple(dict.fromkeys(_other_units(body))),
     )
+
+
+def _ranged(pointers: Sequence[str]) -> list[str]:
+    """The values whose reference range stands at one of these pointers."""
+    found = (re.match(r"(.*)/referenceRange(?:/|$)", one) for one in pointers)
+    return list(dict.fromkeys(f"{one[1]}/valueQuantity" for one in found if one))
+
+
+def _other_units(value: Any) -> Iterator[tuple[str, str]]:
+    """(unit, code) of each quantity in a resource where the two are different units."""
+    if isinstance(value, Mapping):
+        unit, code = value.get("unit"), value.get("code")
+        if isinstance(unit, str) and isinstance(code, str) and same_unit(unit, code) is False:
+            yield unit, code
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for one in inner:
+        yield from _other_units(one)
 
 
 def _answers(before: Task, after: Task, chart: Records, title: Mapping[str, str]) -> list[Line]:

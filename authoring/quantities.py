@@ -18,6 +18,7 @@ from typing import Any
 from authoring.jsontext import value_at
 from graders.analytes import Analyte, analyte_of, to_unit, unit_words
 from graders.describe import concept
+from graders.lab_units import UNITS
 from graders.orders import doses, drugs, services
 from graders.orders.text import NUMBER, normal, number
 
@@ -89,7 +90,7 @@ def quantity_at(body: Mapping[str, Any], pointer: str) -> Quantity | None:
     value = found.get("value") if isinstance(found, Mapping) else None
     if not isinstance(found, Mapping) or isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
-    unit = str(found.get("unit") or found.get("code") or "")
+    unit = unit_in_force(found)
     comparator = str(found.get("comparator") or "")
     if _DOSED.search(pointer):
         parts = drug_of(body)
@@ -103,6 +104,52 @@ def quantity_at(body: Mapping[str, Any], pointer: str) -> Quantity | None:
     analyte = analyte_of(codes)
     low, high = _range(holder, unit, analyte)
     return Quantity(Decimal(value), unit, _name(codes, analyte, holder.get("code")), comparator, analyte, low, high)
+
+
+def unit_in_force(quantity: Mapping[str, Any]) -> str:
+    """The unit of a Quantity of a record, as it is written; where its code is another unit, the code, which is what
+    grading reads (graders.truths)."""
+    written, code = str(quantity.get("unit") or ""), str(quantity.get("code") or "")
+    return code if not written or (code and same_unit(written, code) is False) else written
+
+
+def same_unit(one: str, other: str) -> bool | None:
+    """Whether two words are the same unit ("lb", "[lb_av]"); None where the tables do not know one of them."""
+    if _plainly(one) == _plainly(other):
+        return True
+    degrees = [_degrees(each) for each in (one, other)]
+    if all(each in ("°C", "°F") or _in_table(each) for each in degrees):
+        return degrees[0] == degrees[1] or to_unit(Decimal(1), _spelled(one), _spelled(other), None) == 1.0
+    dosed = [doses.unit(normal(each)) for each in (one, other)]
+    given = [doses.amount(Decimal(1), Decimal(1), each) for each in dosed if each is not None]
+    return given[0] == given[1] if len(given) == 2 else None
+
+
+def _in_table(unit: str) -> bool:
+    return _plainly(_spelled(unit)) in UNITS
+
+
+#: UCUM codes of units as they are written, beside those that are written as they are coded (UCUM 2.1).
+_CODED = {
+    "lb": "[lb_av]", "lbs": "[lb_av]", "pounds": "[lb_av]", "in": "[in_i]", "inch": "[in_i]", "inches": "[in_i]",
+    "mmhg": "mm[Hg]", "bpm": "/min", "beats/min": "/min", "beats/minute": "/min", "breaths/min": "/min",
+    "°c": "Cel", "°f": "[degF]", "mcg": "ug", "mcg/dl": "ug/dL", "mcg/l": "ug/L", "mcg/ml": "ug/mL",
+    "meq/l": "meq/L", "meq": "meq", "iu/l": "[IU]/L", "miu/l": "m[IU]/L", "uiu/ml": "u[IU]/mL", "iu": "[iU]",
+    "10^9/l": "10*9/L", "k/ul": "10*3/uL", "10^3/ul": "10*3/uL", "10^12/l": "10*12/L", "cells/ul": "/uL",
+    "ml/min/1.73m2": "mL/min/{1.73_m2}", "kg/m^2": "kg/m2", "years": "a",
+}  # fmt: skip
+_CODES = (
+    "kg", "g", "mg", "ug", "ng", "m", "cm", "mm[Hg]", "%", "/min", "Cel", "[degF]", "[lb_av]", "[in_i]", "mg/dL",
+    "g/dL", "g/L", "mg/L", "ug/dL", "ug/L", "ug/mL", "ng/mL", "ng/dL", "pg/mL", "ng/L", "mmol/L", "umol/L", "nmol/L",
+    "pmol/L", "mmol/mol", "mmol", "U/L", "[IU]/L", "m[IU]/L", "10*9/L", "10*3/uL", "10*12/L", "/uL", "mL/min",
+    "mL/min/{1.73_m2}", "kg/m2", "mg/g", "mg/mmol", "mL", "L", "fL", "pg", "a",
+)  # fmt: skip
+
+
+def ucum(unit: str) -> str:
+    """The UCUM code of a unit as it is written; "" where the table does not have it."""
+    plain = _plainly(_spelled(unit))
+    return _CODED.get(plain) or next((code for code in _CODES if _plainly(code) == plain), "")
 
 
 def second_unit(one: Quantity) -> str:
@@ -297,7 +344,8 @@ def in_own_unit(value: Decimal, unit: str, of: Quantity) -> Decimal | None:
 
 
 def _plainly(unit: str) -> str:
-    return "".join(unit.split()).casefold().replace("²", "2").replace("{1.73_m2}", "1.73m2")
+    plain = "".join(unit.split()).replace("µ", "u").replace("μ", "u").casefold()
+    return plain.replace("²", "2").replace("{1.73_m2}", "1.73m2")
 
 
 #: A limit that lies further from the value than this factor was not meant in that unit.

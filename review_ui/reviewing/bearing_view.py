@@ -267,8 +267,12 @@ def chips(at: Sitting, change: ChangeState, view: ChangeView) -> list[Markup]:
         if n
         else theme.chip("Valid R4", "green", "check_circle")
     )
+    units = [
+        theme.chip(f"The unit says {unit}, its code {code}: grading reads the code", "red", "error")
+        for unit, code in known.bearing.units
+    ]
     found = known.bearing.contradictions
-    out = [valid, *(_door(at, one, _chip(at, change, one)) for one in found[:_QUOTED])]
+    out = [valid, *units, *(_door(at, one, _chip(at, change, one)) for one in found[:_QUOTED])]
     if len(found) > _QUOTED:
         out.append(theme.chip(f"{len(found) - _QUOTED} more texts say so", "red", "error"))
     return out
@@ -285,11 +289,20 @@ def _chip(at: Sitting, change: ChangeState, one: Contradiction) -> Markup:
 
 def _rewords(at: Sitting, change: ChangeState, ref: str) -> bool:
     """Whether another change that is up touches the text."""
+    units = units_of(ref)
+    return any(one.ref.unit in units for one in at.state.live_changes if one.ref.change != change.ref.change)
+
+
+def units_of(ref: str) -> tuple[str, ...]:
+    """The units of edits that reword a text (`Text.ref`)."""
+    if ref == INSTRUCTION:
+        return ("instruction.md",)
+    if ref == "task.toml":  # the title
+        return ("task.toml", "task.toml#title")
+    if ref.startswith("solution/"):
+        return (ref,)
     type, _, id = ref.partition("/")
-    unit = (
-        "instruction.md" if ref == INSTRUCTION else ref if ref.startswith("solution/") else f"chart/{type}.ndjson#{id}"
-    )
-    return any(one.ref.unit == unit for one in at.state.live_changes if one.ref.change != change.ref.change)
+    return (f"chart/{type}.ndjson#{id}",)
 
 
 def _door(at: Sitting, one: Contradiction, words: Markup) -> Markup:

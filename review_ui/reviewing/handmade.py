@@ -15,6 +15,7 @@ from authoring.comparing import edits_between
 from authoring.edits import CheckpointEdit, Edit
 from authoring.jsontext import value_at
 from authoring.proposals import ProposedEdit
+from authoring.quantities import same_unit, ucum
 from tasks.anchors import attached_text
 from tasks.errors import UsageError
 from tasks.fhir.elements import check
@@ -23,6 +24,7 @@ from tasks.structure import chart_type
 
 #: Elements that no form offers: they say what the resource is.
 _FIXED = ("resourceType", "id", "meta")
+_UCUM = "http://unitsofmeasure.org"
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ def may_comment(body: Mapping[str, Any]) -> bool:
 def resource_edits(line: bytes, ref: str, typed: Mapping[str, str]) -> tuple[Edit, ...]:
     """Operations on one resource for the values that were typed, {pointer: text}, each old value tested.
 
-    A unit takes the code of the unit with it where both were the same word. Raises UsageError for text where a number
-    or a yes/no stands, and for a result that is not valid R4.
+    A unit takes its code with it. Raises UsageError for text where a number or a yes/no stands, for a unit whose code
+    is not known or another unit's, and for a result that is not valid R4.
     """
     before = parse_json(line.decode())
     after = copy.deepcopy(before)
@@ -92,9 +94,8 @@ def resource_edits(line: bytes, ref: str, typed: Mapping[str, str]) -> tuple[Edi
         if leaf.pointer in typed and typed[leaf.pointer] != leaf.text:
             _set(after, leaf, typed[leaf.pointer])
     for leaf in leaves(before):
-        code = leaf.pointer.removesuffix("/unit") + "/code"
-        if leaf.pointer.endswith("/unit") and typed.get(code, leaf.text) == leaf.text == value_at(before, code):
-            _set(after, Leaf(code, leaf.text), typed.get(leaf.pointer, leaf.text))
+        if leaf.pointer.endswith("/unit"):
+            _code_with(before, after, leaf.pointer.removesuffix("/unit"))
     if (comment := typed.get(COMMENT, "").strip()) and "note" not in before:
         after["note"] = [{"text": comment}]
     kind = ref.partition("/")[0]
@@ -106,6 +107,31 @@ def resource_edits(line: bytes, ref: str, typed: Mapping[str, str]) -> tuple[Edi
         said = "; ".join(f"{label('/' + '/'.join(one.path.split('.')[1:]))}: {one.message}" for one in wrong[:3])
         raise UsageError(f"This is no valid entry of a record: {said}.")
     return edits_between({path: line + b"\n"}, {path: dump_json(after).encode() + b"\n"})
+
+
+def _code_with(before: Any, after: Any, pointer: str) -> None:
+    """Give a quantity whose unit was changed the code of the new unit: grading reads the code, readers the unit.
+
+    Raises UsageError where the two are not the same unit, or where nothing tells that they are.
+    """
+    was, now = value_at(before, pointer), value_at(after, pointer)
+    if "code" not in was or (was["unit"], was["code"]) == (now["unit"], now["code"]):
+        return
+    if now["code"] == was["code"]:
+        code = ucum(now["unit"]) if was.get("system") in (None, _UCUM) else ""
+        if not code and was["unit"] == was["code"]:
+            code = now["unit"]
+        if not code and same_unit(now["unit"], now["code"]) is not True:
+            raise UsageError(
+                f"{label(pointer + '/unit')}: for “{now['unit']}” no code is known, and grading reads the code, still "
+                f"“{now['code']}”. Give the code of the unit too, under “Codes, links and origins”."
+            )
+        now["code"] = code or now["code"]
+    if same_unit(now["unit"], now["code"]) is False:
+        raise UsageError(
+            f"{label(pointer + '/unit')}: “{now['unit']}” and the code “{now['code']}” are different units, and "
+            "grading reads the code. Make both the same, the code under “Codes, links and origins”."
+        )
 
 
 def _set(body: Any, leaf: Leaf, text: str) -> None:

@@ -174,3 +174,55 @@ def test_a_right_answer_that_is_gone_is_told() -> None:
     assert moved(before, "z", unit="furlong", code="furlong") == [
         ("1.72 mg/dL", "cannot be computed", "yes: there is none any more", True)
     ]
+
+
+# ---- units and ranges -----------------------------------------------------------------------------------------------
+
+
+def observation(**more: Any) -> bytes:
+    body = {
+        "resourceType": "Observation", "id": "o-creatinine", "status": "final",
+        "code": {"coding": [{"system": "http://loinc.org", "code": "2160-0"}]},
+        "subject": {"reference": "Patient/p-7001"}, "effectiveDateTime": "2025-03-03T09:12:00-05:00",
+        "valueQuantity": {"value": 1.4, "unit": "mg/dL", "system": "http://unitsofmeasure.org", "code": "mg/dL"},
+        "referenceRange": [{"high": {"value": 1.3, "unit": "mg/dL"}}],
+    }  # fmt: skip
+    return json.dumps(body | more).encode()
+
+
+def of_lines(was: bytes | None, now: bytes | None, *pointers: str) -> Bearing:
+    task = load(tiny_files(), where=TINY_ID)
+    return bearing(task, task, changed_chart(task, task, now), (was, now), pointers, {}, ())
+
+
+def test_a_range_that_changes_alone_says_whether_the_flag_of_its_value_moves() -> None:
+    wider = observation(referenceRange=[{"high": {"value": 1.5, "unit": "mg/dL"}}])
+    found = of_lines(observation(), wider, "/referenceRange/0")
+    assert [(one.what, one.answer) for one in found.lines] == [
+        ("Reference range, now up to 1.5 mg/dL", "yes: from above to within the range")
+    ]
+    assert found.unnamed == ()
+
+
+def test_a_unit_whose_code_is_another_one_is_told() -> None:
+    quantity = {"value": 1.4, "unit": "mg/dL", "system": "http://unitsofmeasure.org", "code": "umol/L"}
+    assert of_lines(observation(), observation(valueQuantity=quantity), "/valueQuantity").units == (
+        ("mg/dL", "umol/L"),
+    )
+    assert of_lines(observation(), observation(), "/valueQuantity").units == ()
+
+
+def test_a_dose_is_asked_for_no_threshold() -> None:
+    def order(dose: int) -> bytes:
+        quantity = {"value": dose, "unit": "mg"}
+        body = {
+            "resourceType": "MedicationRequest", "id": "m-1", "status": "active", "intent": "order",
+            "medicationCodeableConcept": {"text": "lisinopril 10 mg tablet"},
+            "subject": {"reference": "Patient/p-7001"},
+            "dosageInstruction": [{"doseAndRate": [{"doseQuantity": quantity}]}],
+        }  # fmt: skip
+        return json.dumps(body).encode()
+
+    found = of_lines(order(10), order(20), "/dosageInstruction/0/doseAndRate/0/doseQuantity")
+    assert found.values
+    assert (found.lines, found.unnamed) == ((), ())

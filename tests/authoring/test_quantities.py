@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authoring.quantities import Quantity, figures, in_own_unit, named, numbers, quantity_at, second_unit
+from authoring.quantities import (
+    Quantity,
+    figures,
+    in_own_unit,
+    named,
+    numbers,
+    quantity_at,
+    same_unit,
+    second_unit,
+    ucum,
+)
 from graders.analytes import ANALYTES
 from graders.orders.text import normal
 
@@ -154,3 +164,34 @@ def test_times_counts_and_foreign_units_are_no_results() -> None:
 def test_figures_keep_what_they_promise(value: Decimal, significant: int) -> None:
     shown = Decimal(figures(value, significant))
     assert abs(shown - value) <= abs(value) * Decimal(5).scaleb(-significant) or abs(shown - value) <= Decimal("0.5")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("lb", "[lb_av]", True), ("kg", "[lb_av]", False), ("°F", "Cel", False), ("°C", "Cel", True),
+        ("µmol/L", "umol/L", True), ("mg/dL", "umol/L", False), ("K/uL", "10*3/uL", True), ("mcg", "ug", True),
+        ("mg", "ug", False), ("mg", "{tbl}", False), ("mL/min/1.73m2", "mL/min/{1.73_m2}", True),
+        ("mmHg", "mm[Hg]", None), ("days", "d", None), ("furlong", "kg", None), ("x 10⁹/L", "10*9/L", True),
+    ],
+)  # fmt: skip
+def test_two_words_are_one_unit_or_another_or_that_is_not_known(one: str, other: str, same: bool | None) -> None:
+    assert same_unit(one, other) is same
+
+
+def test_every_code_is_its_own() -> None:
+    for code in ("kg", "[lb_av]", "umol/L", "10*3/uL", "mL/min/{1.73_m2}", "Cel", "%"):
+        assert ucum(code) == code
+    assert ucum("µmol/L") == "umol/L"
+    assert ucum("furlong") == ""
+
+
+def test_where_unit_and_code_differ_the_code_is_the_unit_as_it_is_for_grading() -> None:
+    def read(unit: str, code: str) -> str:
+        body = {"resourceType": "Observation", "valueQuantity": {"value": Decimal(80), "unit": unit, "code": code}}
+        found = quantity_at(body, "/valueQuantity")
+        return found.unit if found else ""
+
+    assert read("kg", "[lb_av]") == "[lb_av]"
+    assert read("lb", "[lb_av]") == "lb"
+    assert read("mmHg", "mm[Hg]") == "mmHg"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from authoring.clinical import Row
-from review_ui.reviewing.bearing_view import against_clock, spoken
+from review_ui.reviewing.bearing_view import against_clock, spoken, units_of
 
 CLOCK = datetime(2025, 7, 1, 14, 30, tzinfo=UTC)
 
@@ -49,3 +49,16 @@ def test_what_happened_is_held_against_the_clock(path: str, new: str, words: str
 
 def test_without_a_clock_nothing_is_said() -> None:
     assert against_clock(Row("Taken at", "/effectiveDateTime", "2025-01-01", "2025-06-20"), None) is None
+
+
+@pytest.mark.parametrize(
+    ("ref", "units"),
+    [
+        ("instruction", ("instruction.md",)),
+        ("task.toml", ("task.toml", "task.toml#title")),
+        ("solution/a/note.md", ("solution/a/note.md",)),
+        ("DocumentReference/n-1", ("chart/DocumentReference.ndjson#n-1",)),
+    ],
+)
+def test_the_edits_that_reword_a_text_are_known_by_their_place(ref: str, units: tuple[str, ...]) -> None:
+    assert units_of(ref) == units
