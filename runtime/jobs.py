@@ -35,6 +35,8 @@ State = Literal["running", "ended", "failed", "stopped", "lost"]
 
 #: The folder that the packages stand in, so that a job finds them from wherever the server was started.
 _ROOT = Path(__file__).resolve().parent.parent
+#: In the job's folder: the exit code of its command, where it ended by itself.
+EXIT = "exit"
 _COLUMNS = "id, command, about, person, started_at, pid, stop_asked"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS job (
@@ -112,7 +114,7 @@ def _spawn(workspace: Workspace, id: str, command: Sequence[str], more: Mapping[
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with (folder / "log").open("ab") as log:
                 child = subprocess.Popen(
-                    [sys.executable, "-m", *command],
+                    [sys.executable, "-m", "runtime.job_process", *command],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -174,7 +176,7 @@ def status(workspace: Workspace, job: Job) -> Status:
         state = "failed" if last is not None and last.kind == "failed" else "failed" if _log(folder) else "lost"
     message = ""
     if state == "failed":
-        message = last.what if last is not None and last.kind == "failed" else _log(folder)
+        message = last.what if last is not None and last.kind == "failed" else _said(folder)
     return Status(job, state, last, message)
 
 
@@ -209,6 +211,16 @@ def stop(workspace: Workspace, id: str) -> bool:
         with suppress(ProcessLookupError):
             os.kill(job.pid, signal.SIGTERM)
     return True
+
+
+def _said(folder: Path) -> str:
+    """The one message of a command that ended by itself. What another one left in its log is nobody's message, and may
+    quote the chart."""
+    try:
+        ended = (folder / EXIT).read_text("ascii").strip() in ("1", "2", "3")
+    except OSError:
+        ended = False
+    return _log(folder) if ended else "It ended without saying why."
 
 
 def _log(folder: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from tasks.workspace import Workspace
 ROOT = Path(__file__).resolve().parents[2]
 #: A command of ours in small: tells progress, then does what its first argument says.
 COMMAND = """
-import signal, sys
+import os, signal, sys, threading
 from pathlib import Path
 from tasks.errors import EnvironmentFault
 from tasks.progress import to_job
@@ -37,6 +38,16 @@ elif what == "fail":
     progress.fail("the disk is full.")
     sys.exit(3)
 elif what == "crash":
+    sys.exit("nothing can be read there.")
+elif what == "break":
+    raise KeyError("Mr. Somebody, born 1964")
+elif what == "die":
+    print("Mr. Somebody, born 1964", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+elif what == "thread":
+    at_work = threading.Thread(target=lambda: {}["Mr. Somebody, born 1964"])
+    at_work.start()
+    at_work.join()
     sys.exit("nothing can be read there.")
 else:
     Path(Workspace.find().jobs / job / "waiting").touch()
@@ -84,6 +95,23 @@ def test_a_job_that_ends_says_so_with_its_last_line(workspace: Workspace) -> Non
 def test_a_job_that_fails_gives_the_one_message_of_its_command(workspace: Workspace, what: str, message: str) -> None:
     status = finished(workspace, jobs.start(workspace, ["counting", what]))
     assert (status.state, status.message) == ("failed", message)
+
+
+@pytest.mark.parametrize("what", ["break", "die", "thread"])
+def test_a_job_that_breaks_quotes_no_chart_in_its_message(workspace: Workspace, what: str) -> None:
+    job = jobs.start(workspace, ["counting", what])
+    status = finished(workspace, job)
+    assert status.state == "failed"
+    assert "Somebody" not in status.message
+    log = (workspace.jobs / job.id / "log").read_text("utf-8")
+    if what == "die":
+        assert status.message == "It ended without saying why."
+        return
+    assert "Somebody" not in log
+    (mark,) = re.findall(r"error ([0-9a-f]{8}): KeyError: ", log)
+    assert "counting.py:" in log
+    if what == "break":
+        assert f"Error {mark}." in status.message
 
 
 def test_a_running_job_is_seen_as_running_and_can_be_stopped_once(workspace: Workspace) -> None:
