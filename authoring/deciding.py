@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from authoring.edits import unit_of
-from authoring.proposals import Prepared, Proposal, dump_proposal, file_hash, path_in_package, prepare
+from authoring.proposals import (
+    Prepared,
+    Proposal,
+    dump_proposal,
+    file_hash,
+    parse_proposal,
+    path_in_package,
+    prepare,
+)
 from authoring.seat import Done, Made, Seat, Snapshot, Stamp, event, identity_of, made
 from tasks.errors import NotAllowed, PackageError, UsageError
 from tasks.package import faults, load
@@ -53,7 +61,11 @@ class Deciding(Seat):
         return Done(hashes[-1] if hashes else "", tuple(imported), again=not hashes)
 
     def propose(self, task: str, proposal: Proposal, *, review_id: str | None = None) -> tuple[Done, Prepared]:
-        """Put a proposal up for decision. Raises CompositionError for edits that do not apply to the task as it is."""
+        """Put a proposal up for decision. Raises CompositionError for edits that do not apply to the task as it is.
+
+        Where this Review-Id has put one up already, `again` is set and its changes are given as they were put up then,
+        without the package that they came to.
+        """
         prepared: list[Prepared] = []
 
         def build(at: Snapshot, stamp: Stamp) -> Made:
@@ -88,9 +100,15 @@ class Deciding(Seat):
         body = "\n".join(f"- {unit_of(one.edit)}: {one.rationale or 'no reason given'}" for one in proposal.edits)
         subject = f"Propose {count} change{'s' if count != 1 else ''} by {proposal.made_by}"
         done = self.submit(task, "propose", subject, build, review_id, {"Proposal": proposal.id}, body)
-        if not prepared:
-            raise UsageError("this proposal was put up before.")
-        return done, prepared[0]
+        if prepared:
+            return done, prepared[0]
+        before = next((one for one in done.events if isinstance(one, ev.Proposed)), None)
+        if before is None:
+            raise UsageError("this Review-Id stands for something else.", where=review_id or "")
+        with self.store.at() as view:
+            where = path_in_package(before.proposal)
+            kept = parse_proposal(view.read(f"{task}/{where}") or b"", where=where)
+        return done, Prepared(kept, before.changes, {}, {})
 
     def decide(self, task: str, decisions: Sequence[Mapping[str, Any]], *, review_id: str | None = None) -> Done:
         """Decide on changes, all in one submission: `change`, `base`, `result` (as seen), `decision`, `reason`, `harm`.

@@ -93,6 +93,17 @@ def test_a_proposal_by_hand_is_put_up_by_its_maker_only(room: Room) -> None:
     assert status_of(room) == {"instruction.md": "accepted"}
 
 
+def test_a_proposal_that_is_put_up_again_under_its_review_id_is_put_up_once(room: Room) -> None:
+    room.judged()
+    made = room.proposal(LAB, by="ann")
+    first, prepared = room.desk(ANN).propose(TINY_ID, made, review_id="propose-1")
+    head = room.store.head()
+    again, same = room.desk(ANN).propose(TINY_ID, made, review_id="propose-1")
+    assert (first.again, again.again) == (False, True)
+    assert room.store.head() == head
+    assert (same.proposal, same.changes) == (prepared.proposal, prepared.changes)
+
+
 def test_a_task_that_is_not_open_data_needs_verified_people(workspace: Workspace) -> None:
     from tests.tasks.packages import tiny_files
 
