@@ -10,7 +10,7 @@ from typing import Literal, cast, get_args
 import streamlit as st
 
 from graders.calibrate import give
-from review_ui import autosave, frame, identity, theme
+from review_ui import autosave, failure, frame, identity, theme
 from review_ui.autosave import Notebook, held
 from review_ui.identity import Identity
 from review_ui.markup import Markup, tag
@@ -91,9 +91,13 @@ def form(
     if missing:
         frame.show(tag("p", f"Still needed: {', '.join(missing)}.", cls="sm mute"))
 
+    @failure.guarded
     def save() -> None:
         now = book.again()
         autosave.settle_all(now)
+        if held()[0].unsettled(now, mark):
+            said.verdict, said.refused = None, " ".join(autosave.UNSETTLED)
+            return
         chosen = held()[1].get(f"verdict-{mark}")
         words = now.values().get(mark, "").strip()
         # The second click of a double click: the first one has taken the words along.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from review_ui import frame
+from review_ui import failure, frame
 from review_ui.markup import tag
 from runtime import jobs
 from runtime.jobs import Status
@@ -59,5 +59,6 @@ def _line(about: Mapping[str, str], doing: str, stop: str) -> None:
         )  # fmt: skip
 
 
+@failure.guarded
 def _stop(id: str) -> None:
     jobs.stop(frame.workspace(), id)

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from review_ui import failure, identity, runs, theme
+from review_ui import autosave, failure, identity, runs, theme
 from review_ui.kept import settle
 from review_ui.markup import Markup, join, tag
 from tasks.errors import NotAllowed, UsageError, WorkbenchError
@@ -63,6 +63,7 @@ def path(file: str) -> str:
 
 def serve() -> None:
     """Draw the page that was asked for. Called by app.py on every run."""
+    failure.withhold()
     st.set_page_config(page_title="PhysicianBench Workbench", page_icon=str(theme.ASSETS / "icon.svg"), layout="wide")
     st.logo(str(theme.ASSETS / "logo.svg"), size="large")
     pages = [
@@ -82,13 +83,28 @@ def serve() -> None:
     def draw() -> None:
         # Settings that cannot be read are told on the page, like everything else that stops one.
         identity.keep()
+        autosave.memory().here = None
         if identity.admitted():
+            _tell_what_failed(page.url_path)
             page.run()
         else:
             identity.gate()
 
     _guarded(draw)
     settle()
+
+
+def _tell_what_failed(page: str) -> None:
+    """What the last press could not do, above the page on which it was pressed, until another one does something."""
+    said = failure.failed()
+    if not said.title:
+        return
+    here = f"{page} {asked('id')}"
+    said.page = said.page or here
+    if said.page == here:
+        show(notice(said.title, said.words))
+    else:
+        said.title = said.words = said.page = ""
 
 
 def _in_bar(entry: Entry) -> bool:
@@ -142,6 +158,13 @@ def part(draw: Callable[P, None], *, every: float | None = None) -> Callable[P, 
 
     @wraps(draw)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        said = failure.failed()
+        if said.title and not said.page:
+            # Pressed in this part, which is drawn again without its page.
+            show(notice(said.title, said.words))
+        if every is None and (here := autosave.memory().here) is not None:
+            # Not what is drawn again without being asked: nobody need be there for that.
+            here.alive()
         _guarded(lambda: draw(*args, **kwargs))
 
     return st.fragment(guarded, run_every=every)

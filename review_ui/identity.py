@@ -7,12 +7,16 @@ data class open only. The choice stands in the address, so that a reload and a s
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
+from streamlit.config import is_manually_set
 
 from review_ui import theme
 from review_ui.markup import Markup, join, tag
+from tasks.errors import SettingsError
 from tasks.people import Person, Role
 from tasks.workspace import Workspace
 
@@ -44,11 +48,25 @@ class Identity:
 
 
 def single_sign_on() -> bool:
-    """Whether a sign-in is configured."""
-    try:
-        return bool(st.secrets.load_if_toml_exists() and "auth" in st.secrets)
-    except Exception:  # noqa: BLE001 (secrets that cannot be read are none; the app says so when they are used)
-        return False
+    """Whether a sign-in is configured.
+
+    Raises SettingsError where there are secrets that cannot be read: whether a sign-in is asked for stands in them, and
+    a slip of the pen must not open the pages to everybody.
+    """
+    # Whatever goes wrong, they are not read; the message may quote them.
+    with suppress(Exception):
+        if st.secrets.load_if_toml_exists():
+            return "auth" in st.secrets
+    files = [Path(one) for one in st.get_option("secrets.files")]
+    there = [one for one in files if one.exists()]
+    if there or is_manually_set("secrets.files"):
+        what = "cannot be read" if there else "are not there, although they are named"
+        raise SettingsError(
+            f"the secrets {what}, so that nobody can be signed in; no page is shown.",
+            where=str((there or files)[0]),
+            remedy="Mend the file (the server's log says where it is wrong), then restart the app.",
+        )
+    return False
 
 
 def people() -> tuple[Person, ...]:
@@ -128,13 +146,9 @@ def keep() -> None:
 
 
 def choose(id: str) -> None:
-    """Be this person from now on; "" = nobody. Local mode only."""
-    if id:
-        st.session_state["person"] = id
-        st.query_params[CHOICE] = id
-    else:
-        st.session_state.pop("person", None)
-        st.query_params.pop(CHOICE, None)
+    """Be this person from now on. Local mode only."""
+    st.session_state["person"] = id
+    st.query_params[CHOICE] = id
 
 
 def role_words(person: Person) -> str:
@@ -151,6 +165,13 @@ def identity_chips(who: Identity) -> Markup:
     )
     name = f"{who.name} · {role_words(who.person)}" if who.person else who.name
     return theme.chips(theme.chip(name, "plain", "person"), checked)
+
+
+def name_chip(who: Identity) -> Markup:
+    """The same in one chip, for a header that is full: a link that names somebody is not acted on unseen."""
+    if who.verified:
+        return theme.chip(who.name, "green", "verified_user")
+    return theme.chip(f"{who.name}, not verified", "orange", "gpp_maybe")
 
 
 def chooser() -> None:

@@ -1,8 +1,8 @@
 """What whoever is at the page may see: the one place that every page asks, and all of it default deny.
 
 Three things are kept apart. Tasks of a data class other than open are for verified people, and those of identified
-records for stewards alone. How a task is graded is not for a reviewer who has not locked the own plan of an open round.
-How agents did on it is not for one who has not submitted that round.
+records for stewards alone. How a task is graded is not for a reviewer who has not locked the own plan of an open round,
+or is assigned and was never asked. How agents did on it is not for one who has not submitted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from review_ui import frame, identity
 from review_ui.identity import Identity
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing.sitting import Listed, every
+from review_ui.reviewing.sitting import Listed, every, unheard
 from tasks.people import Person
 from tasks.review.permissions import reads, refuse_unread
 from tasks.statedb import StateDb
@@ -27,8 +27,8 @@ class Sight:
     """What one session may see, made once a run by `sight`.
 
     `verified`: somebody of the workspace, and checked. `person`: who. `unsolved`, `unsubmitted`: ids of the tasks that
-    ask this person in an open round, and wait for their plan, for their review. `classes`: the data class of every task
-    of the repository.
+    ask this person, or will, and wait for their plan, for their review. `classes`: the data class of every task of the
+    repository.
     """
 
     verified: bool
@@ -89,10 +89,15 @@ def sight() -> Sight:
 
 
 def _owed(who: Identity, listed: Iterable[Listed]) -> tuple[frozenset[str], frozenset[str]]:
-    """The tasks whose open round waits for this person's plan, and for their review."""
+    """The tasks that wait for this person's plan, and for their review: in an open round, or in one to come where they
+    are assigned and never judged."""
     unsolved, unsubmitted = set(), set()
     db = StateDb(frame.workspace().state_db)
     for one in listed:
+        if unheard(one.state, who.id):
+            unsolved.add(one.task_id)
+            unsubmitted.add(one.task_id)
+            continue
         if not one.state.round_is_open or who.id not in one.state.round_reviewers:
             continue
         sealed = {s.kind for s in db.sealed(one.task_id, one.state.round) if s.person == who.id}

@@ -34,6 +34,8 @@ FOLDER = Path(__file__).parent
 LIMIT = 100_000
 #: Characters of one line.
 LINE = 4_000
+#: (database, person, task, round) -> the last minute that was noted there by this server
+_alive: dict[tuple[str, str, str, int], int] = {}
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,16 @@ class Notebook:
         saved = self.db.save_draft(self.person, self.task, self.round, item, value)
         if "all" in self._read:
             self._read["all"][item] = saved
-        self.db.active(self.person, self.task, self.round)
+        self.alive()
         return saved
+
+    def alive(self) -> None:
+        """A sign of life: the person did something on the task. Written once a minute, which is what is counted."""
+        minute = int(time.time() // 60)
+        slot = (str(self.db.path), self.person, self.task, self.round)
+        if _alive.get(slot) != minute:
+            self.db.active(self.person, self.task, self.round)
+            _alive[slot] = minute
 
     def drop(self, *items: str) -> None:
         """Forget these items; everything without items."""
@@ -96,6 +106,8 @@ class Mark:
     conflict: bool = False
     failed: bool = False
     over: bool = False
+    #: of a text: what stands in its field as long as there is no draft
+    start: str = ""
     #: of a sheet: what this session saved last of an item, and the lines that another window has changed
     mine: dict[str, str] = field(default_factory=dict)
     conflicts: set[str] = field(default_factory=set)
@@ -131,12 +143,17 @@ class Memory:
     changed: list[tuple[str, str]] = field(default_factory=list)
     #: where -> what the last action there has to say on the page: (title, words)
     said: dict[str, tuple[str, str]] = field(default_factory=dict)
+    #: the drafts of the review page that is on the screen
+    here: Notebook | None = None
     #: where the page leads to next, counted so that each place is led to once; the view that has to be shown for it
     leads: int = 0
     lead: str = ""
     view: str = ""
     #: findings that were left unfinished knowingly
     left: set[str] = field(default_factory=set)
+    #: Review-Ids of what went through here, and when (monotonic seconds) each button last did
+    finished: set[str] = field(default_factory=set)
+    worked: dict[str, float] = field(default_factory=dict)
 
     def mark(self, key: str) -> Mark:
         return self.marks.setdefault(key, Mark())
@@ -246,22 +263,22 @@ def settle_text(book: Notebook, item: str, key: str, found: Memory, message: obj
     if len(text) > LIMIT or (seq <= mark.seq and not mark.failed and not mark.over):
         return
     mark.over = False
-    present = book.all().get(item)
-    mark.failed = mark.conflict = False
-    if (present.value if present else "") == text:
-        mark.seq = seq
-    elif present is None or message.get("force") or _saving(present) in (base, mark.saving):
-        # What an action has taken from here (a proposal, a submission) is in its place: nothing would be overwritten,
-        # and what is typed while that happens is this window's own.
-        try:
+    try:
+        present = book.all().get(item)
+        mark.failed = mark.conflict = False
+        if (present.value if present else mark.start) == text:
+            mark.seq = seq
+        elif present is None or message.get("force") or _saving(present) in (base, mark.saving):
+            # What an action has taken from here (a proposal, a submission) is in its place: nothing would be
+            # overwritten, and what is typed while that happens is this window's own.
             mark.saving = _saving(book.save(item, text))
             mark.seq = seq
-        except WorkbenchError as error:
-            # The field goes on saying "Not saved" and tries again.
-            failure.record(error)
-            mark.failed = True
-    else:
-        mark.seq, mark.conflict = seq, True
+        else:
+            mark.seq, mark.conflict = seq, True
+    except WorkbenchError as error:
+        # The field goes on saying "Not saved" and tries again.
+        failure.record(error)
+        mark.failed = True
 
 
 def settle_sheet(book: Notebook, key: str, found: Memory, state: Mapping[str, Any]) -> None:
@@ -375,6 +392,7 @@ def area(
     key = book.key(item)
     found = memory()
     found.texts[key] = item
+    found.mark(f"{key} {item}").start = start
     settle_text(book, item, key, found, getattr(st.session_state.get(key), "draft", None))
     one = Area(item, label, rows, placeholder, quiet, required, start)
     _component()(

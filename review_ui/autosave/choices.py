@@ -167,6 +167,9 @@ def sheet(book: Notebook, name: str, rows: Sequence[Row]) -> None:
     allowed |= {row.fold.item: Allowed(frozenset({"open", "shut"}), start=row.fold.start) for row in rows if row.fold}
     found.sheets[key] = allowed
     found.areas[key] = tuple(row.item for row in rows if row.area)
+    for row in rows:
+        if row.area is not None:
+            found.mark(f"{key} {row.item}").start = row.area.start
     settle_sheet(book, key, found, {key: st.session_state.get(key)})
     drafts = book.values()
     # The data is one string: Streamlit looks through anything else for tables, value by value.

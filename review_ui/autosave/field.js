@@ -45,7 +45,9 @@ class Field {
     this.state.setAttribute("role", "status");
     this.head.append(this.label, this.state);
     this.unseen = new Unseen(this.area, id);
-    host.append(this.head, this.area, this.unseen.box);
+    this.other = document.createElement("div");
+    this.other.className = "wb-other";
+    host.append(this.head, this.other, this.area, this.unseen.box);
     this.area.value = data.text;
     this.unseen.look(data.text);
     this.area.addEventListener("input", () => this.typed());
@@ -98,10 +100,27 @@ class Field {
 
   unhold() {
     unanswered.delete(this.identity);
-    sessionStorage.removeItem(this.slot());
+    try {
+      sessionStorage.removeItem(this.slot());
+    } catch {
+      // Forbidden storage holds nothing.
+    }
+  }
+
+  // Words beside the field: those of the other window while one has to choose, and one's own once they were given up.
+  beside(title, words) {
+    this.other.replaceChildren();
+    if (!title) return;
+    const head = document.createElement("div");
+    head.className = "wb-other-head";
+    head.textContent = title;
+    const text = document.createElement("div");
+    text.textContent = words || "(nothing)";
+    this.other.append(head, text);
   }
 
   typed() {
+    if (!this.conflict) this.beside("");
     this.unseen.look(this.area.value);
     this.seq = Math.max(Date.now(), this.seq + 1, (this.floor || 0) + 1);
     this.waiting = true;
@@ -190,6 +209,7 @@ class Field {
   clash(data) {
     clearTimeout(this.late);
     this.say("Not saved: this was changed in another window.", "bad");
+    this.beside("In the other window:", data.text);
     const button = (words, act) => {
       const made = document.createElement("button");
       made.type = "button";
@@ -202,10 +222,12 @@ class Field {
       this.seq += 1;
       this.base = data.revision;
       this.conflict = false;
+      this.beside("");
       this.say("Saving", "busy");
       this.sendNow(true);
     });
     button("Take the other", () => {
+      this.beside("What you had written here:", this.area.value);
       this.area.value = data.text;
       this.unseen.look(data.text);
       this.base = data.revision;

@@ -17,6 +17,9 @@ def page() -> None:
         words = "A model is asked when everybody has submitted, so that its text sways nobody."
         frame.show(frame.notice("Reviews are still coming in.", words))
         return
+    if at.unheard:
+        frame.show(header.own_plan_first())
+        return
     revision_view.draw(at)
 
 

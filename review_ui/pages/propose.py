@@ -16,6 +16,9 @@ def page() -> None:
     if at.blind:
         frame.show(frame.notice("Reviews are still coming in.", "Proposals open when everybody has submitted."))
         return
+    if at.unheard:
+        frame.show(header.own_plan_first())
+        return
     propose_view.draw(at)
 
 

@@ -14,6 +14,8 @@ def page() -> None:
     header.draw(at, "review.py")
     if not at.state.round:
         frame.show(frame.notice("Not open yet.", "The lead assigns reviewers and opens a round on the Sign-off page."))
+    elif at.unheard and not at.state.round_is_open:
+        frame.show(header.own_plan_first())
     elif at.submitted is not None or (at.asked and not at.state.round_is_open):
         submitted_view.draw(at)
     elif not at.asked:

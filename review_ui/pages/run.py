@@ -13,7 +13,7 @@ import streamlit as st
 from graders.facts import TrialFact
 from graders.intervals import detectable_difference
 from graders.report import TrialRow
-from review_ui import following, frame, library, planning, runs, starting, stored_trials, theme
+from review_ui import failure, following, frame, identity, library, planning, runs, starting, stored_trials, theme
 from review_ui.catalog import TaskRow
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
@@ -178,12 +178,13 @@ def _goes_on(same: str) -> bool:
     return found is not None and found.state == "running"
 
 
+@failure.guarded
 def _start(command: tuple[str, ...], into: str, key: str) -> None:
     # The second click of a double click may meet the button that is drawn after the first, whose key is another.
     if _goes_on(same := _same(command, into)):
         return
     name = into or runs.next_name(f"{datetime.now().astimezone():%Y-%m-%d}", _names())
-    starting.start((*command, "--batch", name), {"batch": name, "same": same}, key)
+    starting.begin((*command, "--batch", name), {"batch": name, "same": same}, key)
     # Last, as it gives way to a newer message: what it is for, the order of the list below, may be lost.
     st.query_params["batch"] = name
 
@@ -272,10 +273,6 @@ def settings() -> None:
 
 
 # ---- what runs ------------------------------------------------------------------------------------------------------
-
-
-def _stop(id: str) -> None:
-    jobs.stop(frame.workspace(), id)
 
 
 def bar(counts: Counter[str], total: int) -> Markup:
@@ -378,8 +375,8 @@ def live(status: Status) -> None:
                     icon=":material/stop:",
                     key=f"stop-{status.job.id}",
                     disabled=asked,
-                    on_click=_stop,
-                    args=(status.job.id,),
+                    on_click=starting.stop,
+                    args=(status.job.id, identity.current()),
                 )
             elif status.state in ("stopped", "failed", "lost") and batch is not None:
                 st.button(

@@ -6,31 +6,41 @@ has to reach. A callback reads what the session knows at once and does its work 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
 
 from authoring.vouching import VARIABLE, Errand, vouch
-from review_ui import frame
-from review_ui.autosave import Notebook, held, memory, settle_all
+from review_ui import failure, frame
+from review_ui.autosave import UNSETTLED, Notebook, held, memory, settle_all
 from review_ui.markup import tag
-from review_ui.reviewing.sitting import Sitting, minted
+from review_ui.reviewing.sitting import Sitting, minted, used
 from tasks.errors import UsageError, WorkbenchError
 
 #: (drafts as they are now, Review-Id) -> what was done, for a passing word; raises where it was not.
 Does = Callable[[Notebook, str], str]
+#: Seconds after something went through in which a press that finds nothing left to do is the end of a double click.
+_AGAIN = 2.0
 
 
-def button(at: Sitting, label: str, name: str, does: Does, *, key: str, told: bool = True, **look: Any) -> None:
+def button(
+    at: Sitting, label: str, name: str, does: Does, *, key: str, uses: Sequence[str], told: bool = True, **look: Any
+) -> None:
     """A button that submits. `name`: "what#on which state": its Review-Id is minted for just that.
 
-    `told`: why it was refused stands above it; else the page says `refusal(name)` where it has room.
+    `uses`: how the items begin whose words it acts on; () = none. While one of them is not kept as it stands in its
+    field the press does nothing but say so. `told`: why it was refused stands above it; else the page says
+    `refusal(name)` where it has room.
     """
     if told:
         refusal(at, name)
-    id = minted(f"{name}-{at.me}-{at.at.task_id}")
-    st.button(label, key=f"{key}-{id}", on_click=_act, args=(at, name, does, id), **look)
+    slot = f"{name}-{at.me}-{at.at.task_id}"
+    if (id := minted(slot)) in memory().finished:
+        used(slot)
+        id = minted(slot)
+    st.button(label, key=f"{key}-{id}", on_click=_act, args=(at, name, does, id, tuple(uses)), **look)
 
 
 def refusal(at: Sitting, name: str) -> None:
@@ -47,15 +57,26 @@ def passing(at: Sitting) -> None:
         found.said.pop(_place(at, ""), None)
 
 
-def _act(at: Sitting, name: str, does: Does, id: str) -> None:
+@failure.guarded
+def _act(at: Sitting, name: str, does: Does, id: str, uses: tuple[str, ...]) -> None:
     book, (found, _) = at.book.again(), held()
     settle_all(book)
+    if id in found.finished:
+        # The second click of a double click: what the first came to is said already.
+        return
     found.said.pop(_place(at, name), None)
+    if found.unsettled(book, *uses):
+        found.said[_place(at, name)] = UNSETTLED
+        return
     try:
         done = does(book, id)
     except WorkbenchError as error:
-        found.said[_place(at, name)] = ("", str(error))
+        # The same on the button that was drawn in between: the words are taken, and there is nothing to say of them.
+        if time.monotonic() - found.worked.get(_place(at, name), -_AGAIN) >= _AGAIN:
+            found.said[_place(at, name)] = ("", str(error))
         return
+    found.finished.add(id)
+    found.worked[_place(at, name)] = time.monotonic()
     if done:
         found.said[_place(at, "")] = (done, "")
 

@@ -52,8 +52,8 @@ def settle_split(at: Sitting, one: ChangeState, place: str) -> None:
             ("approve", "Accept the change", "check"),
             ("reject", "Reject the change", "close"),
         ):
-            acting.button(at, label, name, _settling(at, id, decision), key=decision, told=False,
-                          icon=f":material/{icon}:")  # fmt: skip
+            acting.button(at, label, name, _settling(at, id, decision), key=decision,
+                          uses=(f"adjudicate.{id}",), told=False, icon=f":material/{icon}:")  # fmt: skip
 
 
 def _what_it_is(at: Sitting, one: ChangeState) -> None:
@@ -98,4 +98,5 @@ def lift(at: Sitting, change: str, owner: str, reason: str) -> None:
     with st.expander("Lift it with the owner's answer", key=f"over-{key}-{owner}"):
         fields.choice(at.book, says, "What the owner says", ANSWERS, at.book.values(), quiet=False)
         area(at.book, item, "Why it is lifted, printed in the release", rows=2)
-        acting.button(at, "Lift the veto", f"over-{key}-{owner}#{len(at.at.events)}", does, key="over")
+        acting.button(at, "Lift the veto", f"over-{key}-{owner}#{len(at.at.events)}", does, key="over",
+                      uses=(item, says))  # fmt: skip

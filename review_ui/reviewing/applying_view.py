@@ -45,7 +45,7 @@ def button(at: Sitting, command: str, label: str, *, icon: str, primary: bool = 
 
     so_far = len(jobs.jobs(frame.workspace(), about=about(at)))
     acting.button(
-        at, label, f"{command}#{at.at.head}-{so_far}", does, key=command, icon=f":material/{icon}:",
+        at, label, f"{command}#{at.at.head}-{so_far}", does, key=command, uses=(), icon=f":material/{icon}:",
         type="primary" if primary else "secondary", disabled=bool(why), help=why or None,
     )  # fmt: skip
 

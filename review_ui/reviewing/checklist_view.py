@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import streamlit as st
 
 from graders.words import PlainWords, plain_words
-from review_ui import chart_sections, checkpoints, frame, prose, reference_plans, theme
+from review_ui import chart_sections, checkpoints, failure, frame, prose, reference_plans, theme
 from review_ui.autosave import UNSETTLED, Area, area, held, memory, settle_all
 from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
 from review_ui.kept import kept
@@ -110,6 +110,7 @@ def whole_plan(at: Sitting, plan: OwnPlan) -> None:
     st.button("Add correction", key=f"amend-{id}", on_click=_amend, args=(at, item, id))
 
 
+@failure.guarded
 def _amend(at: Sitting, item: str, id: str) -> None:
     book, (found, _) = at.book.again(), held()
     settle_all(book)
@@ -335,6 +336,7 @@ def doors(at: Sitting, missing: tuple[Missing, ...]) -> None:
                     )
 
 
+@failure.guarded
 def _lead(at: Sitting, one: Missing) -> None:
     """Open the place of something that is missing, and lead to it."""
     book, (found, _) = at.book.again(), held()
@@ -348,6 +350,7 @@ def _lead(at: Sitting, one: Missing) -> None:
         found.go(one.item, CHECKLIST)
 
 
+@failure.guarded
 def _next(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
     """Lead to what is open now, which need not be what was open when the page was drawn."""
     book = at.book.again()
@@ -357,6 +360,7 @@ def _next(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
         _lead(at, missing[0])
 
 
+@failure.guarded
 def _submit(at: Sitting, ex: dict[str, tuple[Example, ...]], id: str) -> None:
     """Submit; what is stored is read back by the page that follows. Unfinished words in the composer are not lost."""
     book, (found, _) = at.book.again(), held()

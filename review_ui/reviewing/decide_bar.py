@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from review_ui import frame, keyboard, theme
-from review_ui.autosave import Notebook, area
+from review_ui import failure, frame, keyboard, theme
+from review_ui.autosave import Notebook, area, held
 from review_ui.markup import join, tag
 from review_ui.reviewing import acting, changes
 from review_ui.reviewing.change_card import place_of, view_of
@@ -96,7 +96,7 @@ def lift(at: Sitting, change: str) -> None:
 
     with st.popover("Lift my veto", icon=":material/front_hand:", key=f"lifting-{change[:16]}"):
         area(at.book, item, "Why the danger is gone", rows=2)
-        acting.button(at, "Lift the veto", f"lift-{change}#{len(at.at.events)}", does, key="lift")
+        acting.button(at, "Lift the veto", f"lift-{change}#{len(at.at.events)}", does, key="lift", uses=(item,))
 
 
 # ---- summary --------------------------------------------------------------------------------------------------------
@@ -138,7 +138,8 @@ def summary(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]
                       disabled=not going(at).undo)  # fmt: skip
             acting.button(
                 at, f"Submit {len(ready)} decision{'s' if len(ready) != 1 else ''}", name, _submitting(at, every),
-                key="submit", told=False, type="primary", icon=":material/send:", disabled=not ready or bool(lacking),
+                key="submit", uses=(), told=False, type="primary", icon=":material/send:",
+                disabled=not ready or bool(lacking),
             )  # fmt: skip
 
 
@@ -161,7 +162,14 @@ def _submitting(at: Sitting, every: Sequence[ChangeState]) -> acting.Does:
     """One submission for all that stands in the drafts; read back by the rail that follows."""
 
     def does(book: Notebook, id: str) -> str:
-        drafts = book.values()
+        drafts, found = book.values(), held()[0]
+        for number, one in enumerate(every, 1):
+            change = one.ref.change
+            if changes.drafted(one.ref, drafts) and found.unsettled(book, f"comment.{change}", f"harm.{change}."):
+                raise UsageError(
+                    f"Not submitted: the comment on change {number} is not saved as it stands in its field. Go back to "
+                    "that change and settle it; nothing that you wrote is lost."
+                )
         made = [(one, made) for one in every if (made := changes.drafted(one.ref, drafts))]
         if any(not _ready(one, drafts) for one, _ in made) or not made:
             raise UsageError("Not submitted: something still needs a reason or the harm.")
@@ -198,5 +206,6 @@ def bulk(at: Sitting, every: Sequence[ChangeState], drafts: Mapping[str, str]) -
         )  # fmt: skip
 
 
+@failure.guarded
 def _approve(at: Sitting, found: Sequence[ChangeState]) -> None:
     decide_all(at, [one.ref for one in found], "approve")

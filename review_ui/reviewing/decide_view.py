@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from authoring.views import ChangeView
-from review_ui import frame, theme
+from review_ui import failure, frame, theme
 from review_ui.autosave import area, clock
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import acting, bearing_view, changes, effect_view, fields, forms
@@ -105,6 +105,7 @@ def overtaken(at: Sitting, drafts: Mapping[str, str]) -> None:
             st.button("Take note", key=f"note-{one.ref.change[:16]}", on_click=_forget, args=(at, one.ref.change))
 
 
+@failure.guarded
 def _forget(at: Sitting, change: str) -> None:
     harm = (f"harm.{change}.{key}" for key in ("kind", "severity", "likelihood"))
     at.book.again().drop(f"decision.{change}", f"comment.{change}", *harm)

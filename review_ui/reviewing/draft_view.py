@@ -13,8 +13,8 @@ from authoring.reviser import Draft, compose, find, store, weakening
 from authoring.revising.by_hand import changed, pieces
 from authoring.revising.drafts import DraftEdit
 from authoring.views import ChangeView, edit_view
-from review_ui import following, frame, theme
-from review_ui.autosave import UNSETTLED, Notebook, area, held
+from review_ui import failure, following, frame, theme
+from review_ui.autosave import Notebook, area
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import acting, change_card, changes, forms
@@ -258,6 +258,7 @@ def _evidence(at: Sitting, text: str) -> str:
     return f"the finding “{state.finding.text[:120]}”" if state else text
 
 
+@failure.guarded
 def _keep(at: Sitting, id: str, number: int, dropped: bool) -> None:
     place = frame.workspace()
     store(place, find(place, id).with_dropped([number], dropped=dropped))
@@ -291,8 +292,6 @@ def _do(at: Sitting, one: Draft, number: int, edit: DraftEdit) -> None:
              start=now.get(part.name, part.text))  # fmt: skip
 
     def does(book: Notebook, id: str) -> str:
-        if held()[0].unsettled(book, *items.values()):
-            raise UsageError(" ".join(UNSETTLED))
         values = book.values()
         typed = {name: values[item] for name, item in items.items() if item in values}
         place = frame.workspace()
@@ -304,7 +303,7 @@ def _do(at: Sitting, one: Draft, number: int, edit: DraftEdit) -> None:
         return "Your wording is kept."
 
     acting.button(at, "Keep this wording", f"keep-{one.id}-{number}#{at.at.head}", does, key=f"keep-{number}",
-                  icon=":material/check:")  # fmt: skip
+                  uses=tuple(items.values()), icon=":material/check:")  # fmt: skip
 
 
 def left_out(one: Draft) -> None:
@@ -364,8 +363,8 @@ def send_bar(at: Sitting, one: Draft, wrong: str, *, editable: bool) -> None:
         )
         frame.show(tag("span", said, cls="sm mute"))
         acting.button(
-            at, f"Send {count(len(one.kept), 'edit')} to decision", name, _sending(at, one), key="send", told=False,
-            type="primary", icon=":material/send:", disabled=bool(why),
+            at, f"Send {count(len(one.kept), 'edit')} to decision", name, _sending(at, one), key="send", uses=(),
+            told=False, type="primary", icon=":material/send:", disabled=bool(why),
         )  # fmt: skip
     acting.refusal(at, name)
 

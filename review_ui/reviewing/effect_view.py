@@ -14,7 +14,7 @@ from pathlib import Path
 import streamlit as st
 
 from graders import VERSION
-from review_ui import frame, runs, theme
+from review_ui import failure, frame, runs, theme
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import effects
@@ -61,6 +61,7 @@ def _asked(question: str) -> Status | None:
     return jobs.status(frame.workspace(), found[0]) if found else None
 
 
+@failure.guarded
 def _ask(at: Sitting, change: ChangeState, question: str) -> None:
     place = frame.workspace()
     tries = len(jobs.jobs(place, about={"effect": question}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from review_ui.autosave import Notebook, settle_all
+from review_ui.autosave import Notebook, memory, settle_all
 from review_ui.autosave.choices import Kind, Option, Piece, Row, sheet
 
 #: Values whose choice is not blue.
@@ -12,8 +12,12 @@ TONES: dict[str, str] = {"unsafe": "red"}
 
 
 def settle(book: Notebook) -> None:
-    """Keep everything that the browser has sent and that is not kept yet. Called before a page reads its drafts."""
+    """Keep everything that the browser has sent and that is not kept yet, and count the person as at work. Called
+    before a page reads its drafts."""
     settle_all(book)
+    book.alive()
+    # What is drawn again by itself below (a search in the chart) is a sign of life too.
+    memory().here = book
 
 
 def options(words: Mapping[str, str], icons: Mapping[str, str] | None = None) -> tuple[Option, ...]:
@@ -29,9 +33,8 @@ def stacked(item: str, label: str, words: Mapping[str, str], kind: Kind = "radio
     return Row(item, label, options(words), kind, (Piece(label),), stacked=True, **more)  # type: ignore[arg-type]
 
 
-def _value(book: Notebook, item: str, drafts: Mapping[str, str], start: str = "") -> str:
-    kept = book.values()
-    return kept.get(item, drafts.get(item, start))
+def _value(book: Notebook, item: str, drafts: Mapping[str, str]) -> str:
+    return book.values().get(item, drafts.get(item, ""))
 
 
 def choice(
@@ -68,22 +71,3 @@ def several(book: Notebook, item: str, label: str, words: Mapping[str, str], dra
     """Check boxes; the values that are ticked, in the order of `words`."""
     sheet(book, item, [stacked(item, label, words, "many")])
     return [one for one in _value(book, item, drafts).split("\n") if one in words]
-
-
-def line(book: Notebook, item: str, label: str, drafts: Mapping[str, str], *, start: str = "") -> str:
-    """One line of text, for values of a few words."""
-    sheet(book, item, [stacked(item, label, {}, "line", start=start)])
-    return _value(book, item, drafts, start)
-
-
-def chosen(
-    book: Notebook, item: str, label: str, values: tuple[str, ...], drafts: Mapping[str, str], *, start: str
-) -> str:
-    """A select box that starts at the present value."""
-    sheet(book, item, [stacked(item, label, {one: one or "none" for one in values}, "pick", start=start)])
-    return _value(book, item, drafts, start)
-
-
-def forget(book: Notebook, *items: str) -> None:
-    """Drop drafts; what the fields on the page hold of them follows."""
-    book.drop(*items)

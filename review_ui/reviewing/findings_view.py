@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import streamlit as st
 from pydantic import TypeAdapter
 
-from review_ui import frame, theme
+from review_ui import failure, frame, theme
 from review_ui.autosave import UNSETTLED, Area, Notebook, held, pointed, settle_all
 from review_ui.autosave.choices import Row, sheet, text
 from review_ui.chartview import ChartView
@@ -90,6 +90,7 @@ def _rows(new: str) -> Iterator[Row]:
     yield text(Area(f"{new}.alternative", "Alternative acceptable plan", 1, "Optional"))
 
 
+@failure.guarded
 def _add(at: Sitting, id: str) -> None:
     book, (found, _) = at.book.again(), held()
     settle_all(book)
@@ -204,6 +205,7 @@ def entries(chart: ChartView, words: str) -> tuple[list[Line], int]:
     return lines[:FOUND], max(0, total - FOUND)
 
 
+@failure.guarded
 def _anchor(at: Sitting, item: str, anchor: Anchor | None) -> None:
     if anchor is not None:
         at.book.again().save(item, anchor.model_dump_json())
@@ -276,12 +278,14 @@ def unfinished(drafts: Mapping[str, str]) -> list[tuple[str, str]]:
     return found
 
 
+@failure.guarded
 def _resume(at: Sitting, id: str) -> None:
     book = at.book.again()
     settle_all(book)
     book.save("composer", id)
 
 
+@failure.guarded
 def _reopen(at: Sitting, one: Finding) -> None:
     """Take a finding back into the composer, with all it held; what stood there waits in the list below."""
     book = at.book.again()

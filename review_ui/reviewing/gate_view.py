@@ -83,7 +83,7 @@ def button(at: Sitting) -> None:
 
     so_far = len(jobs.jobs(place, about=about(at)))
     acting.button(at, "Run every check now and show what each found", f"checks#{at.at.package}-{so_far}", does,
-                  key="checks", icon=":material/checklist:")  # fmt: skip
+                  key="checks", uses=(), icon=":material/checklist:")  # fmt: skip
     frame.show(tag("p", "About ten seconds, without a model. Nothing is recorded.", cls="sm mute"))
 
 

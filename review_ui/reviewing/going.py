@@ -11,6 +11,7 @@ from datetime import datetime
 
 import streamlit as st
 
+from review_ui import failure
 from review_ui.autosave import held, settle_all
 from review_ui.reviewing import changes
 from review_ui.reviewing.sitting import Sitting
@@ -99,6 +100,7 @@ def summarize(at: Sitting) -> None:
     _going(at).summary = True
 
 
+@failure.guarded
 def decide(at: Sitting, change: ChangeState, decision: str, order: tuple[str, ...]) -> None:
     """Keep a decision and go on, unless it still needs something. The same again changes nothing.
 
@@ -149,6 +151,7 @@ def _step(here: Going, order: Sequence[str], change: str, by: int) -> None:
         here.at = order[max(0, place)]
 
 
+@failure.guarded
 def undo(at: Sitting) -> None:
     """Take back what was last decided in this sitting, and show its change; where they were several, the summary."""
     here = _going(at)

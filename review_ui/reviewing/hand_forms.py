@@ -18,7 +18,7 @@ from authoring.edits import Edit, Package, unit_bytes
 from graders.describe import describe
 from graders.orders import check_declaration
 from graders.words import plain_words
-from review_ui import checkpoints, frame
+from review_ui import checkpoints, failure, frame
 from review_ui.autosave import area
 from review_ui.autosave.choices import Row, sheet
 from review_ui.markup import tag
@@ -99,6 +99,7 @@ def resource(at: Sitting) -> Form | None:
     return Form(found.ref, (*items.values(), "hand.entry"), makes)
 
 
+@failure.guarded
 def _choose(at: Sitting, ref: str) -> None:
     at.book.again().save("hand.entry", ref)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from review_ui import frame, theme
+from review_ui import frame, identity, theme
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing.sitting import Sitting
 from tasks.review.state import Stage
@@ -33,6 +33,7 @@ WAYS = (("propose.py", "By hand", "edit_note"), ("proposals.py", "Model's draft"
 _AT: dict[Stage, int] = {
     "unassigned": 0, "review": 1, "proposals": 2, "decide": 3, "apply": 3, "sign-off": 4, "release": 4, "released": 5,
 }  # fmt: skip
+OWN_PLAN_FIRST = "Opens when your own plan is locked, in the next round; the lead opens it on Sign-off."
 AUTHORITY = {"orders": "Acts by: orders", "pends": "Acts by: pended orders", "recommends": "Acts by: recommendation"}
 
 
@@ -45,10 +46,21 @@ def closed(step: Step, at: Sitting) -> str:
     if step.file == "review.py":
         if at.state.round_is_open and not at.asked:
             return "Your review is not asked for in this round. Reviews open to everybody when the last one is in."
-        return ""
+        return OWN_PLAN_FIRST if at.unheard else ""
     if at.blind:
         return "Opens when everybody who is asked has submitted."
+    if at.unheard and step.file == "propose.py":
+        return OWN_PLAN_FIRST
     return "" if step.file == "propose.py" or at.state.changes or at.state.vetoes else "Nothing is proposed yet."
+
+
+def own_plan_first() -> Markup:
+    """For somebody who was assigned and has not been asked: what others wrote comes after the own plan."""
+    return frame.notice(
+        "Your own plan comes first.",
+        "You are assigned to this task and have not judged it yet. What others wrote, and how the task is graded, "
+        "opens to you when you have locked your own plan; the lead opens the next round on the Sign-off page.",
+    )
 
 
 def stepper(at: Sitting, here: str) -> None:
@@ -125,7 +137,8 @@ def draw(at: Sitting, here: str, *more: Markup) -> None:
             ):
                 stepper(at, here)
         frame.show(
-            tag("div", tag("div", join(facts), cls="chips"), tag("div", join(turn_chips(at)), cls="chips end"),
+            tag("div", tag("div", join(facts), cls="chips"),
+                tag("div", identity.name_chip(at.who), join(turn_chips(at)), cls="chips end"),
                 cls="head-facts")
         )  # fmt: skip
     if here in (STEPS[1].file, STEPS[1].also):

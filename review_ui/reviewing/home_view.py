@@ -30,7 +30,7 @@ def draw(who: Person) -> list[Work]:
     """Greeting, continue, progress, tabs and rows; the rows of "All" are returned where that tab is chosen."""
     db = StateDb(frame.workspace().state_db)
     store()
-    drafts = {task: at for task, _, at in db.tasks_with_drafts(who.id)}
+    drafts = {(task, round): at for task, round, at in db.tasks_with_drafts(who.id)}
     seen = sight()
     rows = [worklist.work(one, who, db, drafts) for one in every() if seen.reads(one.data_class)]
     now = datetime.now(UTC)
@@ -112,17 +112,18 @@ def stage_chip(one: Work) -> Markup:
     return theme.chip(words, tone, icon)
 
 
-def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Person) -> None:
+def carry_on(rows: list[Work], drafts: dict[tuple[str, int], datetime], db: StateDb, who: Person) -> None:
     """Continue where I left off."""
     begun = [one for one in rows if one.drafted and one.mine]
     if not begun:
         first_in_line(worklist.tab("Needs me", rows))
         return
-    one = max(begun, key=lambda work: drafts[work.task_id])
+    one = max(begun, key=lambda work: drafts[work.task_id, work.state.round])
+    saved = drafts[one.task_id, one.state.round]
     kept = db.drafts(who.id, one.task_id, one.state.round)
     minutes = db.active_minutes(who.id, one.task_id, one.state.round)
     last = max(kept.values(), key=lambda draft: draft.saved_at, default=None)
-    at = drafts[one.task_id].astimezone()
+    at = saved.astimezone()
     day = "today" if at.date() == datetime.now().astimezone().date() else f"{at:%-d %b}"
     about = f" of about {one.listed.minutes}" if one.listed.minutes else ""
     spent = counted(minutes, "active minute")
@@ -139,7 +140,7 @@ def carry_on(rows: list[Work], drafts: dict[str, datetime], db: StateDb, who: Pe
                     stage_chip(one), theme.chip(one.listed.specialty), theme.chip(f"Round {one.state.round}"),
                     *([theme.chip("Blind until all are in", "gray", "visibility_off")] if one.blind else []),
                 ),
-                tag("p", f"{where}Saved {day} {clock(drafts[one.task_id])} · {spent}{about}.",
+                tag("p", f"{where}Saved {day} {clock(saved)} · {spent}{about}.",
                     cls="sm mute"),
             )
         )  # fmt: skip

@@ -9,7 +9,7 @@ import streamlit as st
 
 from authoring.proposals import Proposal, ProposedEdit, prepare
 from authoring.views import ChangeView, edit_view
-from review_ui import frame, theme
+from review_ui import failure, frame, theme
 from review_ui.autosave import Notebook, area
 from review_ui.kept import kept
 from review_ui.markup import join, tag
@@ -94,7 +94,7 @@ def add(at: Sitting, form: Form) -> None:
 
     count = len(_parts(at.book))
     acting.button(at, "Add to the proposal", f"add-{form.what}#{count}-{len(at.at.events)}", does, key="add",
-                  icon=":material/add:")  # fmt: skip
+                  uses=(why, answers, *form.items), icon=":material/add:")  # fmt: skip
 
 
 # ---- what it holds --------------------------------------------------------------------------------------------------
@@ -170,12 +170,13 @@ def basket(at: Sitting) -> None:
     with st.bottom, st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         frame.show(tag("span", f"{words}. Reviewers decide on each change by itself.", cls="sm b", role="status"))
         acting.button(
-            at, "Put up for decision", f"propose#{event}", _putting_up(at), key="up", told=False, type="primary",
-            icon=":material/send:", disabled=isinstance(views, str),
+            at, "Put up for decision", f"propose#{event}", _putting_up(at), key="up", uses=(), told=False,
+            type="primary", icon=":material/send:", disabled=isinstance(views, str),
         )  # fmt: skip
     acting.refusal(at, f"propose#{event}")
 
 
+@failure.guarded
 def _take_out(at: Sitting, name: str) -> None:
     at.book.again().drop(name)
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from authoring.commands import revise
 from authoring.reviser import Preview, drafts, preview
-from review_ui import following, frame, theme
+from review_ui import failure, following, frame, theme
 from review_ui.autosave import Notebook, clock, held
 from review_ui.kept import kept
 from review_ui.markup import join, tag
@@ -132,7 +132,7 @@ def _button(at: Sitting, model: str, shown: Preview | str, last: Status | None, 
     )
     frame.show(tag("div", join(tag("p", line, cls="sm") for line in facts), cls="card"))
     acting.button(
-        at, "Ask the model", f"ask#{at.at.head}-{started(at)}", _asking(at, model), key="ask",
+        at, "Ask the model", f"ask#{at.at.head}-{started(at)}", _asking(at, model), key="ask", uses=(),
         type="secondary" if again else "primary", icon=":material/auto_fix_high:", disabled=bool(why), width="stretch",
     )  # fmt: skip
     if why:
@@ -174,6 +174,7 @@ def watch(at: Sitting, last: Status | None) -> None:
         _live(at, False)
 
 
+@failure.guarded
 def _cancel(id: str) -> None:
     jobs.stop(frame.workspace(), id)
 

@@ -17,6 +17,7 @@ from review_ui.reviewing import acting, applying_view, change_card, fields
 from review_ui.reviewing.decide_view import next_words
 from review_ui.reviewing.findings_view import finding_chips
 from review_ui.reviewing.sitting import Sitting
+from tasks.errors import UsageError
 from tasks.people import Person
 from tasks.review import events as ev
 from tasks.review.events import dump_events
@@ -149,7 +150,7 @@ def _work(at: Sitting, open_keys: set[str], *, busy: bool) -> bool:
             st.date_input("Reviews asked for by (optional)", value=None, min_value="today", key=due, width=240)
             acting.button(
                 at, f"Open round {state.round + 1}", f"round#{state.round + 1}-{len(at.at.events)}", _rounding(at, due),
-                key="round", icon=":material/flag:",
+                key="round", uses=(), icon=":material/flag:",
             )  # fmt: skip
     return drawn
 
@@ -187,7 +188,7 @@ def lift_task_veto(at: Sitting, reason: str) -> None:
             tag("div", theme.chip("Your veto on the task stands", "veto", "front_hand"), tag("p", f"“{reason}”"))
         )
         area(at.book, item, "Why the danger is gone", rows=2)
-        acting.button(at, "Lift my veto", f"lifttask#{len(at.at.events)}", does, key="lift")
+        acting.button(at, "Lift my veto", f"lifttask#{len(at.at.events)}", does, key="lift", uses=(item,))
 
 
 def sign(at: Sitting, *, ready: bool) -> None:
@@ -203,7 +204,9 @@ def sign(at: Sitting, *, ready: bool) -> None:
     item = f"sign.{package[:16]}"
 
     def does(book: Notebook, id: str) -> str:
-        words = book.values().get(item, "").strip() or STATEMENT
+        words = book.values().get(item, STATEMENT).strip()
+        if not words:
+            raise UsageError("The statement is empty. Write what you sign; nothing is signed in your place.")
         at.desk.sign(at.at.task_id, words, review_id=id)
         return "Signed."
 
@@ -219,8 +222,8 @@ def sign(at: Sitting, *, ready: bool) -> None:
         area(at.book, item, "Statement", rows=2, start=STATEMENT)
         with st.container(horizontal=True, vertical_alignment="center"):
             acting.button(
-                at, "Sign", f"sign#{package}-{len(at.at.events)}", does, key="sign", type="primary",
-                icon=":material/draw:", disabled=not ready,
+                at, "Sign", f"sign#{package}-{len(at.at.events)}", does, key="sign", uses=(item,),
+                type="primary", icon=":material/draw:", disabled=not ready,
             )  # fmt: skip
             if not ready:
                 frame.show(tag("span", "What is open above comes first.", cls="sm mute"))
@@ -252,8 +255,8 @@ def release(at: Sitting) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center", key="release-row"):
         acting.button(
-            at, "Release", f"release#{at.state.package}-{len(at.at.events)}", does, key="release", type="primary",
-            icon=":material/verified:", disabled=not ready,
+            at, "Release", f"release#{at.state.package}-{len(at.at.events)}", does, key="release", uses=(),
+            type="primary", icon=":material/verified:", disabled=not ready,
         )  # fmt: skip
         if not ready:
             why = f"Not signed by {', '.join(missing)}." if missing else "What is open above comes first."
@@ -298,7 +301,7 @@ def _choices(at: Sitting) -> None:
                 fits = role != "reviewer" or covers(one, specialty)
                 label = f"{one.name} as {role}" + ("" if fits else " (other group: needs a waiver)")
                 acting.button(at, label, f"assign-{one.id}-{role}#{n}", _assigning(at, one, role), key="as",
-                              type="tertiary")  # fmt: skip
+                              uses=(), type="tertiary")  # fmt: skip
     with st.popover("Waive the group rule", icon=":material/gavel:", key=f"waive-{n}"):
         others = {one.id: one.name for one in at.desk.people if one.has("reviewer") and not covers(one, specialty)}
         if not others:
@@ -306,7 +309,7 @@ def _choices(at: Sitting) -> None:
             return
         fields.pick(at.book, "waive.for", "For", others, at.book.values())
         area(at.book, "waive.reason", "Reason, printed in the release", rows=2)
-        acting.button(at, "Waive", f"waive#{n}", _waiving(at, others), key="waive")
+        acting.button(at, "Waive", f"waive#{n}", _waiving(at, others), key="waive", uses=("waive.",))
 
 
 def _assigning(at: Sitting, one: Person, role: str) -> acting.Does:
@@ -348,7 +351,8 @@ def open_findings(at: Sitting) -> None:
             verb = "Withdraw" if mine else "Dismiss"
             with st.popover(verb, key=f"end-{id[:16]}"):
                 area(at.book, f"end.{id}", "Reason", rows=2)
-                acting.button(at, f"{verb} this finding", f"end-{id}", _ending(at, id, mine=mine), key="end")
+                acting.button(at, f"{verb} this finding", f"end-{id}", _ending(at, id, mine=mine), key="end",
+                              uses=(f"end.{id}",))  # fmt: skip
 
 
 def _ending(at: Sitting, finding: str, *, mine: bool) -> acting.Does:

@@ -236,9 +236,22 @@ class Sitting:
         )
 
     @property
+    def unheard(self) -> bool:
+        """Whether the person is to judge this task and has not been asked yet."""
+        return unheard(self.state, self.me)
+
+    @property
     def may_read(self) -> bool:
-        """Whether how the task is graded may be shown: not to a reviewer of this round before the plan is locked."""
-        return not (self.asked and self.state.round_is_open and self.plan is None)
+        """Whether how the task is graded may be shown: not to a reviewer who has yet to lock the own plan."""
+        return not (self.unheard or (self.asked and self.state.round_is_open and self.plan is None))
+
+
+def unheard(state: ReviewState, person: str) -> bool:
+    """Whether this person is assigned to judge the task, never did, and is not asked in an open round: what others
+    wrote, and how the task is graded, would be in the plan that is still to come."""
+    if person not in state.reviewers or (state.round_is_open and person in state.round_reviewers):
+        return False
+    return not any(who == person and one.submitted for (_, who), one in state.reviews.items())
 
 
 def sit(task_id: str) -> Sitting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from review_ui import chart_sections, frame, prose, theme
+from review_ui import chart_sections, failure, frame, prose, theme
 from review_ui.autosave import UNSETTLED, Area, Notebook, clock, held, memory, settle_all
 from review_ui.autosave.choices import sheet, text
 from review_ui.markup import tag
@@ -85,6 +85,7 @@ def bar(at: Sitting) -> None:
         )  # fmt: skip
 
 
+@failure.guarded
 def _lock(at: Sitting, id: str) -> None:
     book, (found, _) = at.book.again(), held()
     settle_all(book)

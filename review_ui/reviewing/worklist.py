@@ -70,9 +70,11 @@ class Work:
         return max(0, (now - self.since).days) if self.since else 0
 
 
-def work(listed: Listed, who: Person | None, db: StateDb, drafts: Mapping[str, datetime]) -> Work:
-    """The task as this person needs it."""
+def work(listed: Listed, who: Person | None, db: StateDb, drafts: Mapping[tuple[str, int], datetime]) -> Work:
+    """The task as this person needs it. `drafts`: (task, round) -> when the person saved there last."""
     state = listed.state
+    # What was left in an earlier round is not what this round goes on with.
+    drafted = (listed.task_id, state.round) in drafts
     coming = db.sealed(state.task, state.round) if state.round_is_open else []
     sealed = {one.person for one in coming if one.kind == "review"}
     all_turns = [t for t in turns(state) if not (t.what == "review" and t.person in sealed)]
@@ -83,11 +85,9 @@ def work(listed: Listed, who: Person | None, db: StateDb, drafts: Mapping[str, d
         listed=listed,
         state=state,
         mine=mine,
-        drafted=listed.task_id in drafts,
+        drafted=drafted,
         page=_PAGES[first.what] if first else where(state.stage),
-        verb=("Resume" if listed.task_id in drafts and first.what in ("review", "decide") else _VERBS[first.what])
-        if first
-        else "Open",
+        verb=("Resume" if drafted and first.what in ("review", "decide") else _VERBS[first.what]) if first else "Open",
         since=listed.events[-1].at if listed.events else None,
         signed=who is not None and who.id in state.signatures,
         assigned=who is not None and who.id in state.assigned,

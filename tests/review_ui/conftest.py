@@ -12,10 +12,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 
-def _load(name: str) -> ModuleType:
+def _load(name: str, folder: Path = Path(__file__).parent) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -28,6 +28,12 @@ def _load(name: str) -> ModuleType:
 def packages() -> ModuleType:
     """tests/review_ui/packages.py: small task packages, one of them full of hostile text."""
     return _load("packages")
+
+
+@pytest.fixture(scope="session")
+def reviews() -> ModuleType:
+    """tests/browser/reviews.py: tasks under review, made through the desk."""
+    return _load("reviews", Path(__file__).parents[1] / "browser")
 
 
 @pytest.fixture(autouse=True)

@@ -111,6 +111,33 @@ def test_what_is_typed_while_an_action_takes_the_field_empty_is_saved_and_is_no_
     assert found.mark(KEY).conflicts == set()
 
 
+def test_a_text_that_was_cleared_is_kept_empty_where_its_field_starts_with_words(book: Notebook) -> None:
+    found = memory()
+    found.mark(f"{KEY} why").start = "I have reviewed this."
+    said(book, found, 1, "I have reviewed this.", 0)
+    assert kept(book) == {}
+    said(book, found, 2, "", 0)
+    assert kept(book) == {"why": ""}
+    said(book, found, 3, "I have reviewed this.", base_of(book, found))
+    assert kept(book) == {"why": "I have reviewed this."}
+
+
+def test_a_text_whose_drafts_cannot_be_read_is_said_to_be_unsaved_and_comes_again(
+    book: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = memory()
+
+    def busy(*_: object) -> dict[str, Draft]:
+        raise EnvironmentFault("state.db is busy.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(StateDb, "drafts", busy)
+        said(book, found, 1, "words", 0)
+    assert found.unsettled(book, "why")
+    said(book, found, 1, "words", 0)
+    assert kept(book) == {"why": "words"}
+
+
 def test_words_that_were_written_after_the_field_was_taken_empty_are_not_overwritten_by_another_window(
     book: Notebook,
 ) -> None:
