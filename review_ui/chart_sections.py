@@ -182,9 +182,10 @@ def event_table(every: list[Event], pointing: bool = False) -> Markup:
 
 def background(sections: list[Section], pointing: bool = False) -> None:
     """Allergies, social and family history, immunizations and open orders, each folded, where the chart has them."""
+    if sections:
+        frame.show(theme.section("Background", "at the clock"))
     for one in sections:
-        key = f"background-{one.title.split()[0].lower()}"
-        with st.expander(f"{one.title}, {len(one.entries)}", key=key, type="compact"):
+        with st.expander(f"{one.title}, {len(one.entries)}", key=f"background-{one.title.split()[0].lower()}"):
             frame.show(_background_rows(one, pointing))
 
 
@@ -219,8 +220,8 @@ def problems_and_gaps(view: ChartView, pointing: bool = False) -> None:
         if len(active) > LISTED or past:
             with st.expander(f"{len(active[LISTED:]) + len(past)} more, active and past", key="pastproblems"):
                 frame.show(_problem_rows(active[LISTED:] + past, pointing))
-        background(view.background, pointing)
     with right:
+        background(view.background, pointing)
         frame.show(theme.section("Not in this chart", "computed from the coded entries; a note may still say it"))
         frame.show(
             tag(

@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from decimal import Decimal
 from typing import Any
 
-from graders.analytes import Analyte, to_unit
+from graders.analytes import Analyte, to_unit, unit_words
 from graders.truths import CODES, Sex, ckd_epi_2021, cockcroft_gault_clearance
 from review_ui.chartview.elements import (
     When,
@@ -113,12 +113,10 @@ def strip(
     if creatinine is None:
         facts += [missing("eGFR, CKD-EPI 2021", "no creatinine"), missing("CrCl, Cockcroft-Gault", "no creatinine")]
     else:
-        basis = ", ".join(
-            filter(
-                None, [f"creatinine {creatinine.point.written}", str(creatinine.point.when), creatinine.point.remark]
-            )
-        )
-        facts.append(_egfr(creatinine, age_at(patient, creatinine.point.when.start), sex, basis))
+        point = creatinine.point
+        measured = f"creatinine {point.digits} {unit_words(point.unit)}, {point.when}"
+        basis = ", ".join(filter(None, [measured, point.remark]))
+        facts.append(_egfr(creatinine, age_at(patient, point.when.start), sex, basis))
         facts.append(_clearance(creatinine, weight, age, sex, basis))
     facts.append(_pressure(found, now))
     facts.append(_allergies(allergies, now, zone))
@@ -251,9 +249,10 @@ def _allergies(allergies: list[Resource], now: datetime, zone: tzinfo) -> Fact:
     denied = [r for r in listed if NO_ALLERGY & {code for _, code, _ in codings(r.body.get("code"))}]
     named = [r for r in listed if r not in denied]
     if named:
-        words = [(concept(r.body.get("code")) or "no name", reaction_words(r.body)) for r in named]
-        said = [f"{name}: {reaction}" if reaction else name for name, reaction in words]
-        return Fact("Allergies", ("; " if any(reaction for _, reaction in words) else ", ").join(said), "as listed")
+        names = [(concept(r.body.get("code")) or "no name", r.body) for r in named]
+        told = [f"{name}: {words}" for name, body in names if (words := reaction_words(body))]
+        value = ", ".join(name + (" (high risk)" if body.get("criticality") == "high" else "") for name, body in names)
+        return Fact("Allergies", value, " · ".join(told) or "as listed")
     if denied:
         return Fact("Allergies", "none known", "recorded so")
     return Fact("Allergies", "none listed", "nobody recorded that there are none", known=False)

@@ -97,7 +97,10 @@ def test_an_allergy_says_what_it_did_how_bad_it_was_and_how_sure_it_is() -> None
             reaction=[{"manifestation": [{"text": "rash"}], "severity": "mild", "description": "in childhood"}],
         )
     )
-    assert fact(made, "Allergies").value == "Penicillin: rash, in childhood, mild; high risk, unconfirmed"
+    found = fact(made, "Allergies")
+    assert (found.value, found.basis) == (
+        "Penicillin (high risk)", "Penicillin: rash, in childhood, mild; high risk, unconfirmed",
+    )  # fmt: skip
     assert made.line("AllergyIntolerance/a-1").detail.startswith("rash, in childhood, mild")  # type: ignore[union-attr]
 
 
