@@ -6,9 +6,10 @@ appended, and authors, times, hashes and the order of events are checked on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from authoring.proposals import path_in_package
@@ -17,6 +18,8 @@ from authoring.seat import identity_of
 from tasks.errors import StoreError
 from tasks.people import Person
 from tasks.review import events as ev
+from tasks.review.signoff import may_sign
+from tasks.review.state import Folding, ReviewState
 from tasks.store import WORKBENCH, Commit, Store
 from tasks.wording import counted
 
@@ -34,69 +37,87 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Fault:
+    """Something that is wrong: in words for a reader, and the commit that it stands in ("" = the repository)."""
+
+    commit: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.commit[:10]}: {self.words}" if self.commit else self.words
+
+
+@dataclass(frozen=True)
 class Audit:
     """The entries in the order of the history, and everything that is wrong with it (empty = it holds)."""
 
     entries: tuple[Entry, ...]
     commits: int
-    faults: tuple[str, ...]
+    faults: tuple[Fault, ...]
 
 
 def audit(store: Store, task: str, people: Mapping[str, Person] | None = None) -> Audit:
     """Replay a task's history. Raises StoreError where the repository cannot be read."""
     commits = list(reversed(store.history(task, limit=1_000_000)))
     entries: list[Entry] = []
-    faults: list[str] = []
+    faults: list[Fault] = []
     before = b""
     seen: set[str] = set()
     for commit in commits:
+        found: list[str] = []
         with store.at(commit.hash) as view:
             data = view.read(f"{task}/{ev.FILE}") or b""
-            short = commit.hash[:10]
+            new: tuple[ev.Event, ...] = ()
             if not data.startswith(before):
-                faults.append(f"{short}: earlier events were edited or removed")
-                before = data
-                continue
-            try:
-                new = ev.parse_events(data[len(before) :], where=f"{task}/{ev.FILE} at {short}")
-            except StoreError as fault:
-                faults.append(f"{short}: {fault}")
-                before = data
-                continue
+                found.append("earlier events were edited or removed")
+            else:
+                try:
+                    new = ev.parse_events(data[len(before) :])
+                    if not new:
+                        found.append("it changed the task without an event that says so")
+                except StoreError as fault:
+                    found.append(fault.what)
             before = data
-            if not new:
-                faults.append(f"{short}: it changed the task without an event")
-                continue
-            entries += [Entry(one, commit.hash, commit.author.name) for one in new]
-            for one in new:
-                if one.id in seen:
-                    faults.append(f"{short}: event {one.id[:8]} stands twice")
-                seen.add(one.id)
-            faults += [f"{short}: {what}" for what in _authored(commit, new, people or {})]
-            files = view.files(task) if any(isinstance(one, _BOUND) for one in new) else {}
-            faults += [f"{short}: {what}" for what in _bound(new, files)]
-    faults += store.check()
-    faults += _in_order(entries)
+            if new:
+                entries += [Entry(one, commit.hash, commit.author.name) for one in new]
+                if any(one.id in seen for one in new):
+                    found.append("an event stands twice")
+                seen |= {one.id for one in new}
+                found += _authored(commit, new, people or {})
+                files = view.files(task) if any(isinstance(one, _BOUND) for one in new) else {}
+                found += _bound(new, files)
+        faults += [_fault(commit.hash, commit.at, commit.author.name, what) for what in found]
+    faults += [Fault("", f"the repository is damaged: {said}") for said in store.check()]
+    faults += _in_order(task, entries)
     return Audit(tuple(entries), len(commits), tuple(faults))
 
 
 _BOUND = (ev.Imported, ev.RoundOpened, ev.Proposed, ev.GateRan, ev.Applied, ev.Signed, ev.Released)
+_CALLED = {
+    "imported": "the version that came in", "round_opened": "the round", "gate_ran": "the gate",
+    "applied": "what was applied", "signed": "the signature", "released": "the release",
+}  # fmt: skip
+
+
+def _fault(commit: str, at: datetime, author: str, what: str) -> Fault:
+    return Fault(commit, f"{at.astimezone():%-d %b %Y, %H:%M}, {author}: {what}")
 
 
 def _authored(commit: Commit, new: tuple[ev.Event, ...], people: Mapping[str, Person]) -> list[str]:
     out = []
     actors = {one.actor for one in new}
     if len({one.submission for one in new}) != 1 or commit.trailers.get("Review-Id") != new[0].submission:
-        out.append("its Review-Id is not that of its events")
+        out.append("what stands here is not one submission, or not the one that it is stored as")
     if len(actors) != 1:
         out.append("its events have several authors")
     actor = new[0].actor
     known = people.get(actor)
     if actor == "workbench":
         if commit.author != WORKBENCH:
-            out.append(f"an event of the workbench was committed by {commit.author.name}")
+            out.append(f"an event of the workbench is stored under the name of {commit.author.name}")
     elif known is not None and identity_of(known) != commit.author:
-        out.append(f"an event of {known.name} was committed by {commit.author.name} <{commit.author.email}>")
+        other = f"{commit.author.name} <{commit.author.email}>"
+        out.append(f"an event of {known.name} is stored under the name of {other}")
     if abs(commit.at - new[-1].at) > _SLACK:
         out.append(f"its date {commit.at:%Y-%m-%d %H:%M} is not that of its event, {new[-1].at:%Y-%m-%d %H:%M}")
     return out
@@ -110,49 +131,94 @@ def _bound(new: tuple[ev.Event, ...], files: Mapping[str, bytes]) -> list[str]:
         match one:
             case ev.Imported() | ev.RoundOpened() | ev.GateRan() | ev.Applied() | ev.Signed() | ev.Released():
                 if one.package != package:
-                    out.append(f"{one.type} names another package than the commit holds")
+                    out.append(f"{_CALLED[one.type]} is about another state of the task than the one stored with it")
             case ev.Proposed():
                 stored = files.get(path_in_package(one.proposal), b"")
                 if sha256(stored).hexdigest() != one.file or one.package != package:
-                    out.append("the proposal's file or package is not what its event names")
+                    out.append("the proposal that is stored is not the one that was put up")
         if isinstance(one, ev.Released):
             manifest = files.get(manifest_path(one.version), b"")
             if sha256(manifest).hexdigest() != one.manifest:
-                out.append("the release's manifest is not what its event names")
+                out.append("the list of what was released is not the one that was made at the release")
     return out
 
 
-def _in_order(entries: list[Entry]) -> list[str]:
-    """What must have happened before an event may."""
+def _in_order(task: str, entries: Sequence[Entry]) -> list[Fault]:
+    """What must have held before an event: each is judged on the fold of all those before it."""
     out = []
-    locked: set[tuple[str, int]] = set()
-    proposed: set[str] = set()
-    decided: set[str] = set()
-    signed = False
+    folding = Folding(task)
     for entry in entries:
-        one, short = entry.event, entry.commit[:10]
-        match one:
-            case ev.PlanLocked():
-                locked.add((one.actor, one.round))
-            case ev.ReviewSubmitted():
-                if (one.actor, one.round) not in locked:
-                    out.append(f"{short}: a review of {one.actor} without a locked plan before it")
-            case ev.Proposed():
-                proposed |= {ref.change for ref in one.changes}
-            case ev.Decided():
-                if one.change not in proposed:
-                    out.append(f"{short}: a decision on a change that was not proposed before")
-                decided.add(one.change)
-            case ev.Applied():
-                if missing := set(one.changes) - decided:
-                    out.append(f"{short}: {len(missing)} changes were applied that nobody decided on before")
-                signed = False
-            case ev.Signed():
-                signed = True
-            case ev.Released():
-                if not signed:
-                    out.append(f"{short}: released without a signature before it")
+        one = entry.event
+        out += [_fault(entry.commit, one.at, entry.author, what) for what in _unallowed(one, folding)]
+        folding.take(one)
     return out
+
+
+def _unallowed(one: ev.Event, before: Folding) -> list[str]:
+    """Why this event could not come about as the desk does it, on what stood before it. The state is folded out only
+    where the event rests on it: a history has thousands of others."""
+    match one:
+        case ev.ReviewSubmitted():
+            review = before.reviews.get((one.round, one.actor))
+            return [] if review and review.plan else [f"a review of {one.actor} without a locked plan before it"]
+        case ev.Decided():
+            return _decision(one, before)
+        case ev.VetoLifted():
+            wrong = one.actor != one.owner and one.role != "adjudicator"
+            return [f"the veto of {one.owner} was lifted by {one.actor}, who is no adjudicator"] if wrong else []
+        case ev.Adjudicated():
+            return _ruling(one, before)
+        case ev.Applied():
+            changes = before.state().changes
+            stood = [changes[id].status if id in changes else "not proposed" for id in one.changes]
+            wrongly = [status for status in stood if status != "accepted"]
+            told = ", ".join(f"{count} {status}" for status, count in sorted(Counter(wrongly).items()))
+            return [f"{counted(len(wrongly), 'change')} applied without being accepted before: {told}"] if told else []
+        case ev.Signed():
+            state = before.state()
+            out = [] if one.actor in state.reviewers else [f"signed by {one.actor}, who does not review this task"]
+            return out + _still_open(state, "signed")
+        case ev.Released():
+            state = before.state()
+            unsigned = [
+                person
+                for person in state.reviewers
+                if person not in state.signatures or state.signatures[person].package != one.package
+            ]
+            out = [f"released without the signature of {', '.join(unsigned)} on it"] if unsigned else []
+            out += [] if state.reviewers else ["released without anybody who reviews it"]
+            return out + _still_open(state, "released")
+        case _:
+            return []
+
+
+def _decision(one: ev.Decided, before: Folding) -> list[str]:
+    ref = before.ref(one.change)
+    if ref is None:
+        return ["a decision on a change that was not proposed before"]
+    out = [] if (one.base, one.result) == (ref.base, ref.result) else ["a decision on something else than was put up"]
+    if before.assigned.get(one.actor) not in ("reviewer", "pharmacist"):
+        out.append(f"a decision by {one.actor}, who does not review this task")
+    return out
+
+
+def _ruling(one: ev.Adjudicated, before: Folding) -> list[str]:
+    ref = before.ref(one.change)
+    if ref is None:
+        return ["a ruling on a change that was not proposed before"]
+    out = [] if (one.base, one.result) == (ref.base, ref.result) else ["a ruling on something else than was put up"]
+    change = before.state().changes[one.change]
+    if change.status != "split":
+        out.append(f"a ruling on a change that was {change.status}, not split")
+    if one.actor in change.decisions or one.actor == change.made_by:
+        out.append(f"a ruling by {one.actor}, who made the change or decided on it")
+    return out
+
+
+def _still_open(state: ReviewState, done: str) -> list[str]:
+    """What sign-off asks for and did not hold; how many must judge is a setting, and may be another one now."""
+    unmet = may_sign(state, reviewers=0)
+    return [f"{done} while this did not hold: {'; '.join(one.text for one in unmet)}"] if unmet else []
 
 
 def change_id(change: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from authoring.deciding import kept_from_lifting
 from review_ui import frame, theme
 from review_ui.autosave import Notebook, area
 from review_ui.markup import tag
@@ -24,17 +25,26 @@ def draw(at: Sitting) -> None:
     person = at.who.person
     if person is None or not allowed(person, "adjudicate"):
         return
-    split = [one for one in at.state.changes.values() if one.status == "split"]
-    if not split and not at.state.vetoes:
+    split = [one for one in at.state.changes.values() if one.status == "split" and not _has_part(at, one)]
+    # One's own veto is lifted where one decides, and on Sign-off.
+    vetoes = [
+        one for one in at.state.vetoes if one.owner != at.me and not kept_from_lifting(at.state, at.me, one.change)
+    ]
+    if not split and not vetoes:
         if at.me not in at.state.reviewers:
             frame.show(frame.notice("Nothing is split.", decide_view.next_words(at)))
         return
     # What may harm comes first, as it does for those who decide.
-    for veto in at.state.vetoes:
+    for veto in vetoes:
         lift(at, veto.change, veto.owner, veto.reason)
     split.sort(key=lambda one: not changes.is_safety(at.state, one))
     for number, one in enumerate(split, 1):
         settle_split(at, one, f"{number} of {len(split)}, round {one.round}")
+
+
+def _has_part(at: Sitting, one: ChangeState) -> bool:
+    """Whether the person made the change or decided on it: then it is settled by somebody else."""
+    return one.made_by == at.me or at.me in one.decisions
 
 
 def settle_split(at: Sitting, one: ChangeState, place: str) -> None:

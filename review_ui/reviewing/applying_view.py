@@ -44,10 +44,13 @@ def button(at: Sitting, command: str, label: str, *, icon: str, primary: bool = 
         return ""
 
     so_far = len(jobs.jobs(frame.workspace(), about=about(at)))
-    acting.button(
-        at, label, f"{command}#{at.at.head}-{so_far}", does, key=command, uses=(), icon=f":material/{icon}:",
-        type="primary" if primary else "secondary", disabled=bool(why), help=why or None,
-    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        acting.button(
+            at, label, f"{command}#{at.at.head}-{so_far}", does, key=command, uses=(), icon=f":material/{icon}:",
+            type="primary" if primary else "secondary", disabled=bool(why),
+        )  # fmt: skip
+        if why:
+            frame.show(tag("span", why, cls="sm mute"))
 
 
 def draw(at: Sitting, may_stop: Callable[[str], bool]) -> bool:

@@ -21,8 +21,9 @@ from tasks.errors import UsageError
 from tasks.people import Person
 from tasks.review import events as ev
 from tasks.review.events import dump_events
-from tasks.review.permissions import Action, allowed, covers
+from tasks.review.permissions import Action, allowed, conflict, covers
 from tasks.review.signoff import Requirement, requirements
+from tasks.review.state import Veto
 
 STATEMENT = "I have reviewed this task as it stands and hold it to be clinically right and safe to use."
 #: Requirements that a shell words by files and bytes, for those who read neither.
@@ -52,6 +53,8 @@ def draw(at: Sitting) -> None:
             at.state,
             release_faults=_release_faults(at.at.task_id, at.at.package, at),
             reviewers=at.desk.workspace.settings.review.reviewers,
+            name=at.name,
+            to_come=at.to_come,
         )
         requirement_list(at, needed)
         steps(at, needed)
@@ -80,8 +83,6 @@ def requirement_list(at: Sitting, needed: tuple[Requirement, ...]) -> None:
         if not at.may_read and one.key in ("gate", "complete"):
             # What the gate says names checkpoints and plans.
             todo = "" if one.met else "Shown when your own plan is locked."
-        for id in at.state.assigned:
-            todo = todo.replace(id, at.name(id))
         more: Markup | str = todo
         if one.key == "complete" and not one.met and at.may_read:
             more = _missing(_release_faults(at.at.task_id, at.at.package, at))
@@ -123,12 +124,14 @@ def steps(at: Sitting, needed: tuple[Requirement, ...]) -> None:
 
 
 def _work(at: Sitting, open_keys: set[str], *, busy: bool) -> bool:
-    """Own veto on the task, accepted changes, the gate, the next round. Whether anything was drawn."""
+    """Own vetoes, accepted changes, the gate, the next round. Whether anything was drawn."""
     state, drawn = at.state, False
     for veto in state.vetoes:
-        if not veto.change and veto.owner == at.me and not (at.blind and at.asked):
+        # That on a change is lifted where one decides on it; who was taken off the task decides no more.
+        here = not veto.change or at.me not in state.reviewers
+        if here and veto.owner == at.me and not (at.blind and at.asked):
             drawn = True
-            lift_task_veto(at, veto.reason)
+            lift_own_veto(at, veto)
     if busy:
         return drawn
     accepted = [one for one in state.changes.values() if one.status == "accepted"]
@@ -174,21 +177,23 @@ def _rounding(at: Sitting, due: str) -> acting.Does:
     return does
 
 
-def lift_task_veto(at: Sitting, reason: str) -> None:
-    """One's own veto on the task as a whole."""
-    item = f"lift.task.{at.me}"
+def lift_own_veto(at: Sitting, veto: Veto) -> None:
+    """One's own veto on the task as a whole, or on a change of a task that one does not decide on any more."""
+    item = f"lift.{veto.change or 'task'}.{at.me}"
+    what = change_card.place_of(at, at.state.changes[veto.change].ref.unit)[0] if veto.change else "the task"
 
     def does(book: Notebook, id: str) -> str:
-        at.desk.lift_veto(at.at.task_id, "", at.me, "lifted it", acting.reason(book, item), review_id=id)
+        at.desk.lift_veto(at.at.task_id, veto.change, at.me, "lifted it", acting.reason(book, item), review_id=id)
         book.drop(item)
         return "The veto is lifted."
 
-    with st.container(border=True, key="taskveto"):
+    with st.container(border=True, key=f"taskveto-{veto.change[:16]}" if veto.change else "taskveto"):
         frame.show(
-            tag("div", theme.chip("Your veto on the task stands", "veto", "front_hand"), tag("p", f"“{reason}”"))
+            tag("div", theme.chip(f"Your veto on {what} stands", "veto", "front_hand"), tag("p", f"“{veto.reason}”"))
         )
         area(at.book, item, "Why the danger is gone", rows=2)
-        acting.button(at, "Lift my veto", f"lifttask#{len(at.at.events)}", does, key="lift", uses=(item,))
+        name = f"lift{veto.change or 'task'}#{len(at.at.events)}"
+        acting.button(at, "Lift my veto", name, does, key="lift", uses=(item,))
 
 
 def sign(at: Sitting, *, ready: bool) -> None:
@@ -207,7 +212,7 @@ def sign(at: Sitting, *, ready: bool) -> None:
         words = book.values().get(item, STATEMENT).strip()
         if not words:
             raise UsageError("The statement is empty. Write what you sign; nothing is signed in your place.")
-        at.desk.sign(at.at.task_id, words, review_id=id)
+        at.desk.sign(at.at.task_id, words, package=package, review_id=id)
         return "Signed."
 
     with st.container(border=True, key="signature"):
@@ -241,7 +246,7 @@ def release(at: Sitting) -> None:
                 theme.chip(f"Version {last.version} is released", "green", "verified"),
                 tag(
                     "div",
-                    f"{last.at.astimezone():%-d %b %Y, %H:%M}, by {at.name(last.actor)}. Kept for good as {last.tag}.",
+                    f"{last.at.astimezone():%-d %b %Y, %H:%M}, by {at.name(last.actor)}. It is kept for good.",
                     cls="sm mute",
                 ),
                 cls="card",
@@ -250,7 +255,7 @@ def release(at: Sitting) -> None:
         return
 
     def does(book: Notebook, id: str) -> str:
-        at.desk.release(at.at.task_id, review_id=id)
+        at.desk.release(at.at.task_id, package=at.state.package, review_id=id)
         return "Released."
 
     with st.container(horizontal=True, vertical_alignment="center", key="release-row"):
@@ -302,6 +307,13 @@ def _choices(at: Sitting) -> None:
                 label = f"{one.name} as {role}" + ("" if fits else " (other group: needs a waiver)")
                 acting.button(at, label, f"assign-{one.id}-{role}#{n}", _assigning(at, one, role), key="as",
                               uses=(), type="tertiary")  # fmt: skip
+    if state.assigned:
+        with st.popover("Take somebody off", icon=":material/person_remove:", key=f"unassign-{n}"):
+            said = {id: f"{at.name(id)}, {role}" for id, role in state.assigned.items()}
+            fields.pick(at.book, "unassign.who", "Who", said, at.book.values())
+            area(at.book, "unassign.reason", "Reason, read by everybody", rows=2)
+            frame.show(tag("p", "What they have submitted stays, and so does a veto of theirs.", cls="sm mute"))
+            acting.button(at, "Take off", f"unassign#{n}", _unassigning(at), key="unassign", uses=("unassign.",))
     with st.popover("Waive the group rule", icon=":material/gavel:", key=f"waive-{n}"):
         others = {one.id: one.name for one in at.desk.people if one.has("reviewer") and not covers(one, specialty)}
         if not others:
@@ -316,6 +328,17 @@ def _assigning(at: Sitting, one: Person, role: str) -> acting.Does:
     def does(book: Notebook, id: str) -> str:
         at.desk.assign(at.at.task_id, one.id, role, review_id=id)
         return f"{one.name} is assigned."
+
+    return does
+
+
+def _unassigning(at: Sitting) -> acting.Does:
+    def does(book: Notebook, id: str) -> str:
+        needs = "It needs a person and a reason."
+        person, why = acting.reason(book, "unassign.who", needs), acting.reason(book, "unassign.reason", needs)
+        at.desk.unassign(at.at.task_id, person, why, review_id=id)
+        book.drop("unassign.who", "unassign.reason")
+        return f"{at.name(person)} is no longer assigned."
 
     return does
 
@@ -346,13 +369,19 @@ def open_findings(at: Sitting) -> None:
                     tag("div", f"{at.name(one.by)}, round {one.round}", cls="xs mute"))
             )  # fmt: skip
             mine = one.by == at.me
-            if not (mine and may(at, "withdraw_finding")) and not may(at, "dismiss_finding"):
+            if not (may(at, "withdraw_finding") if mine else may(at, "dismiss_finding") and _impartial(at)):
                 continue
             verb = "Withdraw" if mine else "Dismiss"
             with st.popover(verb, key=f"end-{id[:16]}"):
                 area(at.book, f"end.{id}", "Reason", rows=2)
                 acting.button(at, f"{verb} this finding", f"end-{id}", _ending(at, id, mine=mine), key="end",
                               uses=(f"end.{id}",))  # fmt: skip
+
+
+def _impartial(at: Sitting) -> bool:
+    """Whether the person neither made the task nor declared a conflict."""
+    person = at.who.person
+    return person is not None and conflict(person, at.at.task_id, makers=at.state.makers) is None
 
 
 def _ending(at: Sitting, finding: str, *, mine: bool) -> acting.Does:
@@ -380,7 +409,8 @@ def trail(at: Sitting) -> None:
         st.button("Verify against the repository", icon=":material/fact_check:", key="verify", on_click=_verify,
                   args=(at.at.task_id,))  # fmt: skip
         st.download_button(
-            "Export as NDJSON", b"" if shut else dump_events(events), file_name=f"{at.at.task_id}-events.ndjson",
+            "Export in full, for a program", b"" if shut else dump_events(events),
+            file_name=f"{at.at.task_id}-events.ndjson",
             mime="application/x-ndjson", icon=":material/download:", on_click="ignore", key="export-ndjson",
             disabled=shut,
         )  # fmt: skip
@@ -390,7 +420,7 @@ def trail(at: Sitting) -> None:
         )  # fmt: skip
     asked = _asked(at.at.task_id)
     if asked in memory().said:
-        with st.spinner("Replaying every commit of this task …"):
+        with st.spinner("Reading the whole history of this task …"):
             found = _audit(at)
         frame.show(verified(found))
         # Once it stands on the page: a run that a newer click cut off before would have forgotten it.
@@ -421,12 +451,14 @@ def _audit(at: Sitting) -> Audit:
 def verified(found: Audit) -> Markup:
     """What Verify came to."""
     if not found.faults:
-        words = f"{len(found.entries)} events in {found.commits} commits: authors, order and hashes hold."
+        n = len(found.entries)
+        words = f"{n} event{'s' if n != 1 else ''}: who did each, in which order, and on what, is as it was recorded."
         return tag("div", theme.chip("Verified", "green", "verified"), tag("div", words), cls="card", role="status")
+    n = len(found.faults)
     return tag(
         "div",
-        theme.chip(f"{len(found.faults)} faults", "red", "error"),
-        tag("ul", *[tag("li", one) for one in found.faults[:20]], cls="list"),
+        theme.chip(f"{n} fault{'s' if n != 1 else ''}", "red", "error"),
+        tag("ul", *[tag("li", one.words) for one in found.faults[:20]], cls="list"),
         cls="card",
         role="alert",
     )

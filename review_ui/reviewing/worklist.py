@@ -86,7 +86,7 @@ def work(listed: Listed, who: Person | None, db: StateDb, drafts: Mapping[tuple[
         state=state,
         mine=mine,
         drafted=drafted,
-        page=_PAGES[first.what] if first else where(state.stage),
+        page=page_of(first, state) if first else where(state.stage),
         verb=("Resume" if drafted and first.what in ("review", "decide") else _VERBS[first.what]) if first else "Open",
         since=listed.events[-1].at if listed.events else None,
         signed=who is not None and who.id in state.signatures,
@@ -98,6 +98,14 @@ def work(listed: Listed, who: Person | None, db: StateDb, drafts: Mapping[tuple[
             for change in state.changes.values()
         ),
     )
+
+
+def page_of(turn: Turn, state: ReviewState) -> str:
+    """Where a turn is taken. A veto on a change is lifted where its owner decides on it; any other on Sign-off."""
+    decides = turn.person in state.reviewers
+    if turn.what == "veto" and not any(one.change and decides for one in state.vetoes if one.owner == turn.person):
+        return "signoff.py"
+    return _PAGES[turn.what]
 
 
 def _is_for(turn: Turn, who: Person) -> bool:
