@@ -144,7 +144,8 @@ def plan_card(
     told = tag("div", join(tag("p", note, cls="sm") for note in notes), cls="notes") if tasks else None
     frame.show(tag("div", tag("p", "What this will do", cls="h3"), join(lines), told, cls="soft plan-card"))
     doing = work.run + work.regrade
-    words = f"Start {work.run:,} trials" if work.run or not work.regrade else f"Regrade {work.regrade:,} trials"
+    verb, count = ("Start", work.run) if work.run or not work.regrade else ("Regrade", work.regrade)
+    words = f"{verb} {count:,} trial{'s' if count != 1 else ''}"
     # Folders, not ids: exactly the versions that this page has shown.
     command = ["runtime", "run", *(str(folder) for folder in folders.values()), "--runs", str(each), *limits]
     for agent in agents:

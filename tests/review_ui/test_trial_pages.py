@@ -265,7 +265,7 @@ def test_what_ended_in_an_error_is_counted_and_can_be_run_again(
     assert next(button for button in page.button if button.label.startswith("Start")).disabled
     page.toggle(key="again-b-1").set_value(True).run()
     start = next(button for button in page.button if button.label.startswith("Start"))
-    assert start.label == "Start 1 trials"
+    assert start.label == "Start 1 trial"
     start.click().run()
     assert "--retry-broken" in commands[0]
 
