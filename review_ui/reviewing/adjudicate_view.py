@@ -7,7 +7,7 @@ import streamlit as st
 from authoring.deciding import kept_from_lifting
 from review_ui import frame, theme
 from review_ui.autosave import Notebook, area
-from review_ui.markup import tag
+from review_ui.markup import Markup, tag
 from review_ui.reviewing import acting, change_card, changes, decide_view, fields
 from review_ui.reviewing.sitting import Sitting
 from tasks.review.permissions import allowed
@@ -25,14 +25,15 @@ def draw(at: Sitting) -> None:
     person = at.who.person
     if person is None or not allowed(person, "adjudicate"):
         return
-    split = [one for one in at.state.changes.values() if one.status == "split" and not _has_part(at, one)]
+    every = [one for one in at.state.changes.values() if one.status == "split"]
+    split = [one for one in every if not _has_part(at, one)]
     # One's own veto is lifted where one decides, and on Sign-off.
     vetoes = [
         one for one in at.state.vetoes if one.owner != at.me and not kept_from_lifting(at.state, at.me, one.change)
     ]
     if not split and not vetoes:
         if at.me not in at.state.reviewers:
-            frame.show(frame.notice("Nothing is split.", decide_view.next_words(at)))
+            frame.show(_nothing(at, open_=bool(every or at.state.vetoes)))
         return
     # What may harm comes first, as it does for those who decide.
     for veto in vetoes:
@@ -40,6 +41,16 @@ def draw(at: Sitting) -> None:
     split.sort(key=lambda one: not changes.is_safety(at.state, one))
     for number, one in enumerate(split, 1):
         settle_split(at, one, f"{number} of {len(split)}, round {one.round}")
+
+
+def _nothing(at: Sitting, *, open_: bool) -> Markup:
+    """Why there is nothing here for this person."""
+    if any(one.owner == at.me for one in at.state.vetoes):
+        return frame.notice("Your own veto stands.", "You lift it yourself, on Sign-off.")
+    if open_:
+        words = "You made it, or judged or decided on it yourself."
+        return frame.notice("What is open here is for another adjudicator.", words)
+    return frame.notice("Nothing is split.", decide_view.next_words(at))
 
 
 def _has_part(at: Sitting, one: ChangeState) -> bool:

@@ -17,7 +17,7 @@ from tasks.people import Person
 from tasks.review.signoff import Turn
 from tasks.review.state import ReviewState, Veto
 from tasks.workspace import Workspace
-from tests.authoring.rooms import ANN, AUTHOR, BOB, JUDY, LEAD, PLAN, Room, finding, passing, review
+from tests.authoring.rooms import ANN, AUTHOR, BOB, JUDY, LEAD, PLAN, Room, decision, finding, passing, review
 from tests.tasks.packages import TINY_ID
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,11 +102,23 @@ def test_a_colleague_is_not_offered_to_lift_a_veto_and_an_adjudicator_is(room: R
     assert table in text
     room.workspace.settings_file.write_text(text.replace(table, table + ', "adjudicator"'), "utf-8")
     room.judged()
-    room.decided(room.proposed(LAB), "veto", ANN)
+    prepared = room.proposed(LAB)
+    (change,) = prepared.changes
+    room.decided(prepared, "veto", ANN)
     assert "Veto on" not in said(page(BOB, "decide"))
     judge = page(JUDY, "decide")
     assert "Veto on" in said(judge)
     assert "Lift the veto" in labels(judge)
+    room.desk(LEAD).waive(TINY_ID, "cleo", "Knows anticoagulation.")
+    room.desk(LEAD).assign(TINY_ID, "cleo", "reviewer")
+    room.desk(LEAD).unassign(TINY_ID, "bob", "To adjudicate.")
+    assert "Lift the veto" in labels(page(BOB, "decide")), "he has not decided on the change"
+    room.desk(LEAD).assign(TINY_ID, "bob", "reviewer")
+    room.desk(BOB).decide(TINY_ID, [decision(change, "approve")])
+    room.desk(LEAD).unassign(TINY_ID, "bob", "To adjudicate.")
+    test = page(BOB, "decide")
+    assert "What is open here is for another adjudicator." in said(test)
+    assert "Lift the veto" not in labels(test)
 
 
 def test_a_veto_of_somebody_who_was_taken_off_can_still_be_lifted_by_them(room: Room, said: Said) -> None:
