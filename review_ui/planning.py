@@ -1,4 +1,5 @@
-"""What a run would do before it does: which trials are there already, which would run, and what that may cost."""
+"""What a run would do before it does: which trials are there already, which would run, and what that may cost; and
+how far one is."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graders.facts import TrialFact
+from graders.report import TrialRow
+from review_ui.results.narrow import to_regrade, to_run_again
 from runtime.agents import is_built_in, oracles
-from runtime.batch import Need, decide
+from runtime.batch import Need, decide, planned_runs
 from tasks.package import Task
 from tasks.stored import Batch, StoredTrial
 from tasks.trials import OUTCOMES
@@ -152,3 +155,17 @@ def time_words(told: float | None) -> str:
         return "under a minute"
     minutes = told / 60
     return f"about {minutes:.0f} min" if minutes < 90 else f"about {minutes / 60:.1f} h"
+
+
+def counted_as(row: TrialRow) -> str:
+    """The part of the bar that a trial stands in; "" for one that is not done."""
+    if row.counts_as == "invalid":
+        return "invalid"
+    return "regrade" if to_regrade(row) or to_run_again(row) else row.result
+
+
+def total_of(batch: Batch, rows: Sequence[TrialRow], hidden: Iterable[str], told: int) -> int:
+    """How many trials the batch has in all: as planned over all its starts, not only `told` by the latest one."""
+    left_out = set(hidden)
+    planned_in_all = sum(count for (task, _), count in planned_runs(batch).items() if task not in left_out)
+    return max(len(rows), planned_in_all or told)

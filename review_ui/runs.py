@@ -1,14 +1,11 @@
-"""The batches of a workspace: what tells whether one has changed, and how far it is. No page in here."""
+"""The batches of a workspace, and what tells whether one has changed. No page in here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from graders.report import TrialRow
-from review_ui.results.narrow import to_regrade, to_run_again
-from runtime.batch import planned_runs
 from tasks.stored import Batch, batches
 
 Print = tuple[int, int, int]
@@ -52,26 +49,3 @@ def next_name(day: str, taken: Iterable[str]) -> str:
         if f"{day}-{letters}" not in names:
             return f"{day}-{letters}"
         number += 1
-
-
-def counted_as(row: TrialRow) -> str:
-    """The part of the bar that a trial stands in; "" for one that is not done."""
-    if row.counts_as == "invalid":
-        return "invalid"
-    return "regrade" if to_regrade(row) or to_run_again(row) else row.result
-
-
-def answered(batch: Batch) -> dict[str, tuple[str, ...]]:
-    """Agent -> the names under which its provider answered, in order. Several may be several models."""
-    found: dict[str, dict[str, None]] = {}
-    for line in batch.plan():
-        if line.get("kind") == "answered" and isinstance(line.get("models"), list):
-            found.setdefault(str(line.get("agent", "")), {}).update(dict.fromkeys(map(str, line["models"])))
-    return {agent: tuple(names) for agent, names in found.items()}
-
-
-def total_of(batch: Batch, rows: Sequence[TrialRow], hidden: Iterable[str], told: int) -> int:
-    """How many trials the batch has in all: as planned over all its starts, not only `told` by the latest one."""
-    left_out = set(hidden)
-    planned_in_all = sum(count for (task, _), count in planned_runs(batch).items() if task not in left_out)
-    return max(len(rows), planned_in_all or told)

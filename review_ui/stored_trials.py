@@ -149,6 +149,15 @@ def open_chip(trial: StoredTrial, state: Outcome) -> Markup | None:
     return theme.chip("Its process is gone", "orange", "error") if trial.outcome is None else None
 
 
+def answered(batch: Batch) -> dict[str, tuple[str, ...]]:
+    """Agent -> the names under which its provider answered, in order. Several may be several models."""
+    found: dict[str, dict[str, None]] = {}
+    for line in batch.plan():
+        if line.get("kind") == "answered" and isinstance(line.get("models"), list):
+            found.setdefault(str(line.get("agent", "")), {}).update(dict.fromkeys(map(str, line["models"])))
+    return {agent: tuple(names) for agent, names in found.items()}
+
+
 @kept(32)
 def _trajectory(path: str, size: int, changed: int) -> Trajectory:
     return steps.read(Path(path))

@@ -15,7 +15,7 @@ from graders.facts import Set, comparable
 from graders.frames import Basis
 from graders.report import NOT_GRADED, Cell
 from graders.report import cells as report_cells
-from review_ui import following, frame, runs, starting, stored_trials, theme
+from review_ui import following, frame, starting, stored_trials, theme
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag, visible
 from review_ui.results import breakdown, leaderboard
@@ -123,7 +123,7 @@ def address(batch: Batch, task: str, agent: str) -> str:
 def answered(batch: Batch, drawn: list[Line]) -> Markup | None:
     """The names under which providers answered; None where each is the one that was asked for."""
     named = {one.agent.split(" [", 1)[0] for one in drawn if not one.control}
-    told = {agent: names for agent, names in runs.answered(batch).items() if agent in named}
+    told = {agent: names for agent, names in stored_trials.answered(batch).items() if agent in named}
     lines = [
         tag("p", f"{agent} answered as {', '.join(names)}.", cls="sm warn" if len(names) > 1 else "sm mute")
         for agent, names in told.items()

@@ -352,9 +352,9 @@ def live(status: Status) -> None:
     shown = stored_trials.shown(batch, seen) if batch else None
     rows = shown.rows if shown else []
     attempts = {(t.key.task, t.key.agent, t.key.run): t for t in (batch.trials() if batch else [])}
-    counts = Counter(map(runs.counted_as, rows))
+    counts = Counter(map(planning.counted_as, rows))
     told = status.last.total if status.last and status.last.total else 0
-    total = runs.total_of(batch, rows, {task for task, _ in shown.hidden}, told) if batch and shown else told
+    total = planning.total_of(batch, rows, {task for task, _ in shown.hidden}, told) if batch and shown else told
     started = status.job.started_at.astimezone()
     with st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", key=f"job-{status.job.id}"

@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from graders.report import trial_row
-from review_ui import frame, runs, stored_trials
+from review_ui import frame, planning, runs, stored_trials
 from review_ui.markup import Markup
 from review_ui.steps import order_lines
 from review_ui.trials import outcome_view
@@ -212,13 +212,13 @@ def test_a_stopped_trial_is_not_invalid_and_one_that_is_gone_does_not_run(
 
 def test_a_batch_is_as_long_as_all_its_starts_asked_for(batch: Batch, folder: Path) -> None:
     rows = [trial_row(batch, one, task(folder), "", one.outcome, one.verdicts()) for one in batch.trials()]
-    assert runs.total_of(batch, rows, (), 1) == 1
+    assert planning.total_of(batch, rows, (), 1) == 1
     line = batch.planned()[0]
     batch.add_plan({**line, "runs": 13})
     batch.add_plan({**line, "runs": 1})
     batch.add_plan({**line, "task": "other-task", "runs": 4})
-    assert runs.total_of(batch, rows, (), 1) == 17
-    assert runs.total_of(batch, rows, {"other-task"}, 1) == 13
+    assert planning.total_of(batch, rows, (), 1) == 17
+    assert planning.total_of(batch, rows, {"other-task"}, 1) == 13
 
 
 # ---- what a run will do ----------------------------------------------------------------------------------------------
