@@ -369,7 +369,7 @@ def notes(view: ChartView, pointing: bool = False) -> None:
         frame.show(theme.section("Notes", f"{len(found)} of {len(every)}"))
         words = st.text_input(
             "Search the notes", placeholder="Search the notes", icon=":material/search:", key="find",
-            bind="query-params", live=True, label_visibility="collapsed",
+            bind="query-params", live="0s", label_visibility="collapsed",
         )  # fmt: skip
         found = search(every, words or "")
         if words:
@@ -506,7 +506,7 @@ def every_resource(view: ChartView, *, raw: bool = True) -> None:
         "Search in this type" if raw else "Search in this kind",
         key="having",
         bind="query-params",
-        live=True,
+        live="0s",
         icon=":material/search:",
     )
     _, total = view.page(type, start=0, size=0, words=words or "")

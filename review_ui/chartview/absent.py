@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from graders.analytes import ANALYTES
+from review_ui.chartview.elements import concept
 from review_ui.chartview.facts import HEIGHT, WEIGHT, age_at, sex_of
 from review_ui.chartview.labs import Measurement
 from tasks.fhir.resources import Resource
@@ -38,11 +39,14 @@ def absent(
     year."""
     present = set(types)
     measured: set[str] = set()
+    habits: set[str] = set()
     recent: set[str] = set()
     for one in results:
         if one.point is None or not one.resulted or one.point.when.start > now:
             continue
         measured |= one.codes
+        if "social-history" in one.kinds:
+            habits.add(concept(one.resource.body.get("code")).casefold())
         if one.point.when.start >= now - timedelta(days=365):
             recent |= one.codes
     found = []
@@ -55,7 +59,7 @@ def absent(
         if within_a_year and codes & measured and not codes & recent:
             found.append(Absent(f"{what} in the last 12 months", "older results only"))
         elif not codes & measured:
-            found.append(Absent(what, "never measured or asked, as a coded result"))
+            found.append(Absent(what, "never measured or asked, as a coded entry"))
 
     kind("AllergyIntolerance", "Allergies, or that there are none")
     if sex_of(patient) == "female" and patient is not None and 12 <= (age_at(patient, now) or 0) <= 55:
@@ -68,8 +72,11 @@ def absent(
     value(_codes("ALT"), "Liver enzymes (ALT)", within_a_year=True)
     value(_RACR, "Urine albumin/creatinine", within_a_year=True)
     value(_ECG, "ECG as a measured result")
-    value(_SMOKING, "Smoking status")
-    value(_ALCOHOL, "Alcohol use")
+    # Habits are often written down without a code.
+    if not any("smok" in habit or "tobacco" in habit for habit in habits):
+        value(_SMOKING, "Smoking status")
+    if not any("alcohol" in habit for habit in habits):
+        value(_ALCOHOL, "Alcohol use")
     kind("MedicationDispense", "Pharmacy fill history")
     kind("MedicationStatement", "What the patient says is taken, as a list")
     kind("Immunization", "Immunizations")

@@ -120,6 +120,17 @@ def test_albumin_in_urine_is_not_its_ratio_and_gaps_are_told_without_codes(packa
     assert "Urine albumin/creatinine" not in {gap.what for gap in view(ratio).absent}
 
 
+def test_a_habit_that_is_written_without_a_code_is_not_missing() -> None:
+    habit = {
+        "resourceType": "Observation", "id": "o", "status": "final", "subject": {"reference": "Patient/p-1"},
+        "category": [coded("social-history")], "code": {"text": "Alcohol use"}, "effectiveDateTime": "2026-03-01",
+        "valueString": "1 to 2 drinks on weekends",
+    }  # fmt: skip
+    missing = {gap.what for gap in view(habit).absent}
+    assert "Alcohol use" not in missing
+    assert "Smoking status" in missing
+
+
 # ---- medications ----------------------------------------------------------------------------------------------------
 
 
