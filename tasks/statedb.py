@@ -118,10 +118,11 @@ class StateDb:
         return _draft(row)
 
     def drafts(self, person: str, task: str, round: int) -> dict[str, Draft]:
-        """{item: draft} of one person on one task in one round."""
+        """{item: draft} of one person on one task in one round, in the order in which they were saved."""
         with self.connect() as db:
             rows = db.execute(
-                "SELECT item, value, saved_at, revision FROM draft WHERE person=? AND task=? AND round=?",
+                "SELECT item, value, saved_at, revision FROM draft WHERE person=? AND task=? AND round=? "
+                "ORDER BY saved_at, item",
                 (person, task, round),
             ).fetchall()
         return {row[0]: _draft(row) for row in rows}

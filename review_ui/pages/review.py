@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from review_ui import frame
-from review_ui.reviewing import checklist_view, fields, header, solve_view, submitted_view
+from review_ui.reviewing import acting, checklist_view, fields, header, left_view, solve_view, submitted_view
 from review_ui.reviewing.sitting import sit
 
 
@@ -12,6 +12,8 @@ def page() -> None:
     at = sit(frame.asked("id"))
     fields.settle(at.book)
     header.draw(at, "review.py")
+    acting.passing(at)
+    left_view.draw(at)
     if not at.state.round:
         frame.show(frame.notice("Not open yet.", "The lead assigns reviewers and opens a round on the Sign-off page."))
     elif at.unheard and not at.state.round_is_open:

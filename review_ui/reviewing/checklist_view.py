@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import shorten
 
 import streamlit as st
 
+from graders.describe import zone_of
 from graders.words import PlainWords, plain_words
 from review_ui import chart_sections, checkpoints, failure, frame, prose, reference_plans, theme
-from review_ui.autosave import UNSETTLED, Area, area, held, memory, settle_all
+from review_ui.autosave import UNSETTLED, Area, Memory, Notebook, area, held, memory, settle_all
 from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
 from review_ui.kept import kept
 from review_ui.markup import Markup, tag
-from review_ui.reviewing import fields, forms, gate_view, solve_view
+from review_ui.reviewing import fields, forms, gate_view, quoting, solve_view
 from review_ui.reviewing.examples import Example, declaration_text, examples
-from review_ui.reviewing.findings_view import composer, composing, started
-from review_ui.reviewing.forms import Missing, ReviewForm, fold
+from review_ui.reviewing.findings_view import composer, composing, resume, started
+from review_ui.reviewing.forms import Left, Missing, ReviewForm, fold
 from review_ui.reviewing.sitting import Sitting, minted
 from tasks.anchors import INSTRUCTION, Anchor
 from tasks.declarations import Checkpoint
@@ -26,6 +28,18 @@ from tasks.review.checklist import Dimension, checklist
 from tasks.review.events import CheckpointAnchor, OwnPlan, PlanAmended, ResourceAnchor
 
 CHECKLIST, CHART, PLANS, GATE = "Checklist", "Chart", "Reference plans", "Gate"
+#: The key of what opens one's own plan.
+PLAN = "myplan"
+#: What is to be done about words that would not be submitted, by what they are.
+_WAYS = {
+    "new": "Add the finding, or empty its fields.",
+    "amend": "Add the correction there, or empty the field.",
+    "finding": "Copy what you need of it and write it anew.",
+    "why": "Rate the checkpoint so again where the reason is to be sent.",
+}
+#: Which fields an action waits for: how their items begin, and where they stand.
+_FIELDS = {"comment.": "a comment on a dimension", "why.": "the reason of a rating", "amend.": "the correction behind "
+           "Your plan"}  # fmt: skip
 
 
 @kept(32)
@@ -37,7 +51,7 @@ def _examples(task_id: str, package: str, _task: Task) -> dict[str, tuple[Exampl
 def _words(task_id: str, package: str, checkpoint: str, _task: Task) -> PlainWords:
     authority = _task.meta.context.authority if _task.meta.context else None
     one = next(one for one in _task.checkpoints if one.id == checkpoint)
-    return plain_words(one, authority=authority, code=_task.code, records=_task.chart)
+    return plain_words(one, authority=authority, code=_task.code, records=_task.chart, zone=zone_of(_task))
 
 
 def examples_of(at: Sitting) -> dict[str, tuple[Example, ...]]:
@@ -75,7 +89,7 @@ def draw(at: Sitting) -> None:
             gate_view.draw(at)
         else:
             with st.expander("What the agent is asked", icon=":material/description:", key="asked"):
-                frame.show(tag("div", prose.formatted(at.task.instruction), cls="question"))
+                frame.show(tag("div", prose.formatted(at.task.instruction), cls="question", data_source=quoting.PATH))
             dimensions(at, form)
             rate_checkpoints(at, form, ex)
     with right, st.container(border=True, key="finding"):
@@ -89,7 +103,7 @@ def plan_line(at: Sitting) -> None:
     assert locked is not None
     plan = locked.plan
     with st.popover(
-        f"Your plan, locked {locked.at.astimezone():%H:%M}", icon=":material/lock:", key="myplan", on_change="rerun"
+        f"Your plan, locked {locked.at.astimezone():%H:%M}", icon=":material/lock:", key=PLAN, on_change="rerun"
     ) as up:
         if up.open:
             whole_plan(at, plan)
@@ -106,7 +120,7 @@ def whole_plan(at: Sitting, plan: OwnPlan) -> None:
     frame.show(tag("div", *lines, cls="lines"))
     item = f"amend.{len(added)}"
     area(at.book, item, "Add a correction; both stay visible", rows=2)
-    id = minted(f"amend-{at.at.task_id}-{at.state.round}-{len(added)}")
+    id = minted(f"amend-{at.me}-{at.at.task_id}-{at.state.round}-{len(added)}")
     st.button("Add correction", key=f"amend-{id}", on_click=_amend, args=(at, item, id))
 
 
@@ -125,6 +139,9 @@ def _amend(at: Sitting, item: str, id: str) -> None:
         at.desk.amend_plan(at.at.task_id, words, review_id=id)
     except WorkbenchError as error:
         found.say(book, "The correction is not added. What you wrote is kept.", str(error))
+        return
+    # What is added is no draft any more; left there it would count as not added.
+    book.drop(item)
 
 
 # ---- dimensions -----------------------------------------------------------------------------------------------------
@@ -286,7 +303,7 @@ def _judged_wrong(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
 def bar(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
     """What is missing with a door to each place, the next open item, submit."""
     form = form_of(at, ex, at.book.values())
-    missing = form.missing
+    lacks = form.open
     id = minted(f"review-{at.me}-{at.at.task_id}-{at.state.round}")
     if said := memory().said.get(at.book.key("")):
         with st.bottom:
@@ -297,7 +314,7 @@ def bar(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
             horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", wrap=False, key="endbar"
         ),
     ):
-        needed = f"Before you can submit: {form.summary()}" if missing else "Complete. Nothing can be changed after."
+        needed = f"Before you can submit: {form.summary()}" if lacks else "Complete. Nothing can be changed after."
         minutes = at.at.meta.estimated_minutes
         about = f" of about {minutes}" if minutes else ""
         frame.show(
@@ -310,44 +327,77 @@ def bar(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
             )
         )
         with st.container(horizontal=True, width="content", key="submitbar"):
-            if missing:
-                doors(at, missing)
+            if lacks:
+                doors(at, ex, form, id)
             st.button(
-                "Next open item", icon=":material/arrow_downward:", shortcut="n", disabled=not missing,
-                key="next-open", on_click=_next, args=(at, ex), help=missing[0].words if missing else None,
+                "Next open item", icon=":material/arrow_downward:", shortcut="n", disabled=not lacks,
+                key="next-open", on_click=_next, args=(at, ex), help=lacks[0].words if lacks else None,
             )  # fmt: skip
             st.button(
-                "Submit review", type="primary", icon=":material/send:", disabled=bool(missing),
+                "Submit review", type="primary", icon=":material/send:", disabled=bool(lacks),
                 key=f"submit-{id}", on_click=_submit, args=(at, ex, id),
             )  # fmt: skip
 
 
-def doors(at: Sitting, missing: tuple[Missing, ...]) -> None:
-    """All that is missing, each with a door to its place."""
+def doors(at: Sitting, ex: dict[str, tuple[Example, ...]], form: ReviewForm, id: str) -> None:
+    """All that is missing, each with a door to its place; where only words are left over, submitting without them."""
     # The list shuts when it has led somewhere: another place led to is another list.
     with st.popover(
         "What is missing", icon=":material/list:", key=f"missing-{memory().leads}", on_change="rerun"
     ) as up:
-        if up.open:
-            with st.container(gap=None, key="missing"):
-                for one in missing:
-                    st.button(
-                        one.words, key=f"door-{one.place}-{one.item}", type="tertiary", on_click=_lead, args=(at, one)
-                    )
+        if not up.open:
+            return
+        with st.container(gap=None, key="missing"):
+            for one in form.open:
+                st.button(
+                    one.words, key=f"door-{one.place}-{one.item}", type="tertiary", on_click=_lead, args=(at, ex, one)
+                )
+        if form.left and not form.missing:
+            shown = [tag("div", tag("div", one.what, cls="b"), tag("div", one.words, cls="lines"), cls="anchor sm")
+                     for one in form.left]  # fmt: skip
+            said = "It is not sent, nobody else sees it, and it stands on this page afterwards until you discard it."
+            frame.show(tag("div", *shown, tag("p", said, cls="sm mute")))
+            # A button of its own: no second click on Submit review is a click on this one.
+            st.button(
+                "Submit without it", icon=":material/send:", key=f"without-{id}", on_click=_submit,
+                args=(at, ex, id, form.left),
+            )  # fmt: skip
 
 
 @failure.guarded
-def _lead(at: Sitting, one: Missing) -> None:
+def _lead(at: Sitting, ex: dict[str, tuple[Example, ...]], one: Missing) -> None:
     """Open the place of something that is missing, and lead to it."""
     book, (found, _) = at.book.again(), held()
     settle_all(book)
+    found.hush(book)
     if one.opens:
         book.save(one.opens, "open")
-    if one.item == "finding":
+    if one.place.startswith("left."):
+        _lead_to_words(at, ex, book, found, one.item)
+    elif one.item == "finding":
         started(book, None, "", one.place.partition(".")[2])
         found.go(f"new.{composing(book)}.text")
     else:
         found.go(one.item, CHECKLIST)
+
+
+def _lead_to_words(at: Sitting, ex: dict[str, tuple[Example, ...]], book: Notebook, found: Memory, item: str) -> None:
+    """Lead to words that would not be submitted, and say what can be done about them."""
+    one = next((left for left in form_of(at, ex, book.values()).left if left.items[0] == item), None)
+    if one is None:
+        return
+    kind, _, rest = item.partition(".")
+    quote = shorten(one.words, 200, placeholder=" …")
+    found.say(book, f"{one.what}.", f"It stands {one.where}: “{quote}” {_WAYS[kind]}")
+    if kind == "new":
+        if resume(book, found, rest.rpartition(".")[0]):
+            found.go(item)
+    elif kind == "why":
+        found.go(f"rating.{rest}", CHECKLIST)
+    else:
+        found.go(item)
+        if kind == "amend":
+            st.session_state[PLAN] = True
 
 
 @failure.guarded
@@ -355,37 +405,47 @@ def _next(at: Sitting, ex: dict[str, tuple[Example, ...]]) -> None:
     """Lead to what is open now, which need not be what was open when the page was drawn."""
     book = at.book.again()
     settle_all(book)
-    missing = form_of(at, ex, book.values()).missing
-    if missing:
-        _lead(at, missing[0])
+    lacks = form_of(at, ex, book.values()).open
+    if lacks:
+        _lead(at, ex, lacks[0])
 
 
 @failure.guarded
-def _submit(at: Sitting, ex: dict[str, tuple[Example, ...]], id: str) -> None:
-    """Submit; what is stored is read back by the page that follows. Unfinished words in the composer are not lost."""
+def _submit(at: Sitting, ex: dict[str, tuple[Example, ...]], id: str, without: tuple[Left, ...] = ()) -> None:
+    """Submit; what is stored is read back by the page that follows. Words that are not part of it stop it, unless they
+    are just those that were shown as left behind (`without`); these are kept."""
     book, (found, _) = at.book.again(), held()
     settle_all(book)
     found.hush(book)
-    if found.unsettled(book, "comment.", "why."):
-        found.say(book, *UNSETTLED)
-        return
     form = form_of(at, ex, book.values())
+    if waiting := unsettled(book, found, form):
+        found.say(book, UNSETTLED[0], f"It is {waiting}. {UNSETTLED[1]}")
+        return
     if form.missing:
         return
-    writing = form.drafts.get("composer", "")
-    unfinished = bool(form.drafts.get(f"new.{writing}.text", "").strip())
-    if unfinished and writing not in found.left:
-        found.left.add(writing)
-        found.say(
-            book,
-            "There is a finding that you have not added.",
-            "Add it first. To submit without it, press Submit review again; it stays in your drafts.",
-        )
+    if form.left != without:
+        if form.left:
+            each = "; ".join(
+                f"{one.what} ({one.where}): “{shorten(one.words, 120, placeholder=' …')}”" for one in form.left
+            )
+            way = "What is missing leads there; to submit without it, choose so in that list."
+            found.say(book, "Not submitted: what you wrote here would not go with it.", f"{each}. {way}")
+        else:
+            found.say(book, "Not submitted.", "What was left behind is added or gone by now: look, then submit.")
         return
     try:
         at.desk.submit_review(at.at.task_id, form.submission(), review_id=id)
     except (UsageError, WorkbenchError) as error:
         found.say(book, "Not submitted. Everything that you wrote is kept.", str(error))
         return
-    keep = forms.composer_items(writing) if unfinished else ()
-    book.drop(*[item for item in form.drafts if item not in keep])
+    kept = {item for one in form.left for item in one.items}
+    book.drop(*[item for item in form.drafts if forms.of_stage_1(item) and item not in kept])
+
+
+def unsettled(book: Notebook, found: Memory, form: ReviewForm) -> str:
+    """Which field is not kept as it stands, or ""."""
+    each = [where for start, where in _FIELDS.items() if found.unsettled(book, start)]
+    writing = {form.drafts.get("composer", ""), *forms.begun(form.drafts)}
+    if any(found.unsettled(book, f"new.{id}.") for id in writing if id):
+        each.append("a finding that is not added")
+    return ", ".join(each)

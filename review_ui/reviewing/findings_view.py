@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import streamlit as st
 from pydantic import TypeAdapter
 
 from review_ui import failure, frame, theme
-from review_ui.autosave import UNSETTLED, Area, Notebook, held, pointed, settle_all
+from review_ui.autosave import UNSETTLED, Area, Memory, Notebook, held, pointed, settle_all
 from review_ui.autosave.choices import Row, sheet, text
 from review_ui.chartview import ChartView
 from review_ui.chartview.words import Line
 from review_ui.markup import Markup, tag
 from review_ui.reviewing import fields, forms
-from review_ui.reviewing.quoting import anchored
+from review_ui.reviewing.quoting import Selected, anchored
 from review_ui.reviewing.sitting import Sitting
+from tasks.errors import UsageError
 from tasks.package import Task
 from tasks.review.checklist import checklist
 from tasks.review.events import Anchor, CheckpointAnchor, Finding, ResourceAnchor, TaskAnchor, new_id
@@ -39,8 +40,7 @@ def composing(book: Notebook) -> str:
 def started(book: Notebook, anchor: Anchor | None, words: str, dimension: str) -> None:
     """Begin a finding with these, unless words of another one stand in the composer."""
     id = composing(book)
-    drafts = book.values()
-    if drafts.get(f"new.{id}.text", "").strip():
+    if id in forms.begun(book.values()):
         return
     book.save(f"new.{id}.dimension", dimension)
     if anchor is not None:
@@ -118,12 +118,11 @@ def anchor_picker(at: Sitting, id: str, pointed_at: Callable[[str], Anchor | Non
             cls="anchor",
         )
     )
-    reading = frame.asked("note")
     with st.container(horizontal=True, vertical_alignment="center", key="anchor-ways"):
         pointed(
             f"quote-{id}",
             "Quote the words that I selected",
-            lambda words: _quote(at, item, words, reading),
+            lambda message: _quote(at, item, Selected.parse(message)),
             lambda about: _anchor(at, item, pointed_at(about)),
         )
         # The list shuts when it has done what it was for: another place is another list.
@@ -137,20 +136,16 @@ def anchor_picker(at: Sitting, id: str, pointed_at: Callable[[str], Anchor | Non
         frame.show(tag("p", found[1], cls="sm warn", role="status"))
 
 
-def _quote(at: Sitting, item: str, words: str, reading: str) -> None:
+def _quote(at: Sitting, item: str, selected: Selected) -> None:
     """Anchor the finding to the words that were selected on the page."""
     found, _ = held()
     said = f"{at.book.key('')}quote"
     found.said.pop(said, None)
     chart = at.at.chart if at.task.meta.context else None
-    made = anchored(words, at.task.instruction, chart, [reading])
-    if made is None:
-        found.said[said] = (
-            "",
-            "These words do not stand in the instruction or a note as selected. Select words within one paragraph.",
-        )
-    else:
-        _anchor(at, item, made)
+    try:
+        _anchor(at, item, anchored(selected, at.task.instruction, chart))
+    except UsageError as error:
+        found.said[said] = ("", str(error))
 
 
 def places(at: Sitting, id: str, item: str) -> None:
@@ -182,7 +177,12 @@ def from_chart(at: Sitting, id: str, item: str) -> None:
                 tag(
                     "div",
                     tag("div", one.what[:120], tag("span", f" {one.detail[:80]}", cls="sm mute")),
-                    tag("div", f"{one.kind} · {one.when or 'no date'}", cls="xs mute"),
+                    tag(
+                        "div",
+                        theme.chip("Another patient", "orange", "group") if one.other else None,
+                        f"{one.kind} · {one.when or 'no date'}",
+                        cls="xs mute",
+                    ),
                 )
             )
             st.button(
@@ -222,6 +222,7 @@ def place_of(at: Sitting, anchor: Anchor) -> tuple[str, str]:
         line = at.at.chart.line(anchor.ref)
         if line is not None:
             where = f"{line.kind}: {line.what[:120]}" + (f", {line.when}" if line.when else "")
+            where += ", another patient" if line.other else ""
             return where + (f" ({anchor.element})" if anchor.element else ""), anchor.quote
     return forms.anchor_words(anchor, titles(at.task))
 
@@ -256,40 +257,48 @@ def added(at: Sitting) -> None:
             st.button("Edit", key=f"edit-{one.id}", type="tertiary", icon=":material/edit:", on_click=_reopen,
                       args=(at, one))  # fmt: skip
     drafts = at.book.values()
-    for id, words in unfinished(drafts):
-        with st.container(key=f"row-unfinished-{id}"):
-            frame.show(
-                tag(
-                    "div", theme.chips(theme.chip("Not added yet", "gray", "edit_note")), tag("div", words, cls="lines")
-                )
-            )
-            st.button("Go on with it", key=f"resume-{id}", type="tertiary", icon=":material/edit:", on_click=_resume,
-                      args=(at, id))  # fmt: skip
+    for id, words in forms.begun(drafts).items():
+        if id != drafts.get("composer"):
+            with st.container(key=f"row-unfinished-{id}"):
+                frame.show(_beside("Not added yet", "edit_note", words))
+                st.button("Go on with it", key=f"resume-{id}", type="tertiary", icon=":material/edit:",
+                          on_click=_resume, args=(at, id))  # fmt: skip
+    for left in forms.unreadable(drafts):
+        frame.show(_beside("Cannot be read", "error", left.words))
 
 
-def unfinished(drafts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """(id, text) of findings that were begun, are not added, and do not stand in the composer."""
-    found = []
-    for item, words in drafts.items():
-        new, _, rest = item.partition(".")
-        id, _, name = rest.rpartition(".")
-        if new == "new" and name == "text" and words.strip() and id != drafts.get("composer"):
-            found.append((id, words))
-    return found
+def _beside(chip: str, icon: str, words: str) -> Markup:
+    """Something that stands among the findings and is none."""
+    return tag("div", theme.chips(theme.chip(chip, "gray", icon)), tag("div", words, cls="lines"))
 
 
 @failure.guarded
 def _resume(at: Sitting, id: str) -> None:
-    book = at.book.again()
+    book, (found, _) = at.book.again(), held()
     settle_all(book)
+    found.hush(book)
+    resume(book, found, id)
+
+
+def resume(book: Notebook, found: Memory, id: str) -> bool:
+    """Take this one into the composer; what stands there waits in the list below. False where what stands there is not
+    kept as it stands: nothing would show it any more."""
+    writing = book.values().get("composer", "")
+    if writing != id and writing and found.unsettled(book, f"new.{writing}."):
+        found.say(book, *UNSETTLED)
+        return False
     book.save("composer", id)
+    return True
 
 
 @failure.guarded
 def _reopen(at: Sitting, one: Finding) -> None:
     """Take a finding back into the composer, with all it held; what stood there waits in the list below."""
-    book = at.book.again()
+    book, (found, _) = at.book.again(), held()
     settle_all(book)
+    found.hush(book)
+    if f"finding.{one.id}" not in book.values() or not resume(book, found, one.id):
+        return
     values = {
         "text": one.text,
         "dimension": one.dimension,
@@ -304,5 +313,4 @@ def _reopen(at: Sitting, one: Finding) -> None:
     }
     for name, value in values.items():
         book.save(f"new.{one.id}.{name}", value)
-    book.save("composer", one.id)
     book.drop(f"finding.{one.id}")

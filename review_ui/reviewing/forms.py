@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tasks.review.checklist import Checklist, Dimension
+from tasks.review.checklist import DIMENSIONS, Checklist
 from tasks.review.events import Finding
+from tasks.wording import counted
 
 #: The six short fields of the own plan: key, label, what stands in the empty field.
 PLAN: tuple[tuple[str, str, str], ...] = (
@@ -35,6 +36,8 @@ CHECKPOINT, ORDER = "checkpoint.", "order."
 WHY_NOT = ("missing context", "ambiguous wording", "genuine equipoise", "outside my specialty")
 ANSWERS = {"yes": "Yes", "no": "No", "unsure": "Unsure"}
 RATINGS = {"essential": "Essential", "optional": "Optional", "wrong": "Wrong", "not gradable": "Not gradable"}
+#: Ratings that say why.
+OBJECTIONS = ("wrong", "not gradable")
 WEIGHTS = {"blocking": "Blocking", "should": "Should", "note": "Note"}
 SEVERITIES = ("none", "mild", "moderate", "severe", "death")
 LIKELIHOODS = ("unlikely", "possible", "likely")
@@ -62,8 +65,9 @@ def plan_of(drafts: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Missing:
-    """One thing that submitting still needs. `place`: "dimension.<id>", "checkpoint.<id>", "overall" or
-    "finding.<dimension>"; `item`: the draft that would hold it; `count`: how many answers are wanted there."""
+    """One thing that submitting still needs. `place`: "dimension.<id>", "checkpoint.<id>", "overall",
+    "finding.<dimension>" or "left.<item>"; `item`: the draft that would hold it, or holds what is left; `count`: how
+    many answers are wanted there."""
 
     place: str
     item: str
@@ -74,6 +78,17 @@ class Missing:
     def opens(self) -> str:
         """The item of the fold under which the place lies, or ""."""
         return fold(self.place) if self.place.startswith(("dimension.", "checkpoint.")) else ""
+
+
+@dataclass(frozen=True)
+class Left:
+    """Words that were written and that a submission would not hold. `what` they are; `where` they stand on the page;
+    `items`: the drafts that hold them, the first the one to be led to."""
+
+    what: str
+    where: str
+    words: str
+    items: tuple[str, ...]
 
 
 def within(title: str) -> str:
@@ -99,10 +114,6 @@ class ReviewForm:
     def verdict(self, dimension: str) -> str:
         return self.drafts.get(f"verdict.{dimension}", "")
 
-    def answered(self, dimension: Dimension) -> int:
-        """How many of its sub-questions are answered."""
-        return sum(bool(self.drafts.get(f"q.{dimension.id}.{one.id}")) for one in dimension.questions)
-
     def rating(self, checkpoint: str) -> str:
         return self.drafts.get(f"rating.{checkpoint}", "")
 
@@ -115,8 +126,24 @@ class ReviewForm:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings that were added, oldest first."""
+        """The findings that were added, in the order of the drafts (StateDb.drafts: oldest first)."""
         return findings_in(self.drafts)
+
+    @property
+    def left(self) -> tuple[Left, ...]:
+        """What was written and is not part of the submission: it would be lost without a word."""
+        out = list(left_in(self.drafts))
+        for number, id in enumerate(self.checkpoints, 1):
+            words, rating = self.drafts.get(f"why.{id}", "").strip(), self.rating(id)
+            if words and rating and rating not in OBJECTIONS:
+                what = f"Why checkpoint {number} was wrong or not gradable; it is rated {rating} now"
+                out.append(Left(what, f"under checkpoint {number}", words, (f"why.{id}",)))
+        return tuple(out)
+
+    def harmful(self, dimension: str) -> tuple[Finding, ...]:
+        """The findings on a dimension that name a harm, the gravest first."""
+        found = [one for one in self.findings if one.dimension == dimension and one.harm]
+        return tuple(sorted(found, key=lambda one: -SEVERITIES.index(one.harm.severity) if one.harm else 0))
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -131,18 +158,18 @@ class ReviewForm:
                 out.append(Missing(place, f"verdict.{one.id}", f"A verdict on {name}"))
             elif verdict == "cannot judge" and not self.drafts.get(f"why_not.{one.id}"):
                 out.append(Missing(place, f"why_not.{one.id}", f"Why {name} cannot be judged"))
-            elif verdict in ("needs change", "unsafe") and one.id not in found:
+            elif verdict == "needs change" and one.id not in found:
                 words = f"A finding that says what is wrong in {name}"
+                out.append(Missing(f"finding.{one.id}", "finding", words))
+            elif verdict == "unsafe" and not self.harmful(one.id):
+                # A veto: it stands on somebody's words and on a harm.
+                words = f"A finding with its harm, that says what is unsafe in {name}"
                 out.append(Missing(f"finding.{one.id}", "finding", words))
         for number, id in enumerate(self.checkpoints, 1):
             rating, place = self.rating(id), f"checkpoint.{id}"
             if not rating:
                 out.append(Missing(place, f"rating.{id}", f"A rating of checkpoint {number}"))
-            elif (
-                rating in ("wrong", "not gradable")
-                and not self.drafts.get(f"why.{id}", "").strip()
-                and id not in anchored
-            ):
+            elif rating in OBJECTIONS and not self.drafts.get(f"why.{id}", "").strip() and id not in anchored:
                 out.append(Missing(place, f"why.{id}", f"Why checkpoint {number} is {rating}"))
             open_orders = [key for key in self.examples.get(id, ()) if not self.tick(id, key)]
             if open_orders:
@@ -152,9 +179,17 @@ class ReviewForm:
             out.append(Missing("overall", "confidence", "How sure you are overall"))
         return tuple(out)
 
+    @property
+    def open(self) -> tuple[Missing, ...]:
+        """What is missing, then what was written and is not part of it."""
+        left = (Missing(f"left.{one.items[0]}", one.items[0], f"{one.what}, {one.where}") for one in self.left)
+        return (*self.missing, *left)
+
     def summary(self) -> str:
-        """The missing things counted by kind: "3 dimensions · 1 finding · 4 checkpoint ratings · 4 example orders"."""
+        """The missing things counted by kind: "3 dimensions · 1 finding · 4 checkpoint ratings · 4 example orders", and
+        what was written beside them: "1 finding not added"."""
         items = [one.item.partition(".")[0] for one in self.missing]
+        left = [one.items[0].partition(".")[0] for one in self.left]
         orders = sum(one.count for one in self.missing if one.item.startswith("tick."))
         parts = [
             _count(items.count("verdict") + items.count("why_not"), "dimension"),
@@ -163,6 +198,10 @@ class ReviewForm:
             _count(items.count("why"), "reason"),
             _count(orders, "example order"),
             "how sure you are" if "confidence" in items else "",
+            _count(left.count("new"), "finding", " not added"),
+            _count(left.count("amend"), "correction", " not added"),
+            _count(left.count("finding"), "finding", " that cannot be read"),
+            _count(left.count("why"), "reason", " of an earlier rating"),
         ]
         return " · ".join(part for part in parts if part)
 
@@ -178,12 +217,17 @@ class ReviewForm:
                     if (answer := self.drafts.get(f"q.{one.id}.{question.id}"))
                 },
                 "why_not": self.drafts.get(f"why_not.{one.id}", "") if self.verdict(one.id) == "cannot judge" else "",
-                "comment": self.drafts.get(f"comment.{one.id}", ""),
+                "comment": self._comment(one.id),
             }
             for one in self.checklist.dimensions
         ]
         ratings = [
-            {"checkpoint": id, "rating": self.rating(id), "comment": self.drafts.get(f"why.{id}", "")}
+            {
+                "checkpoint": id,
+                "rating": self.rating(id),
+                # Written for a rating that was changed since, the reason is for nothing.
+                "comment": self.drafts.get(f"why.{id}", "") if self.rating(id) in OBJECTIONS else "",
+            }
             for id in self.checkpoints
         ]
         ticks = [
@@ -200,27 +244,96 @@ class ReviewForm:
             "confidence": self.drafts.get("confidence", ""),
         }
 
+    def _comment(self, dimension: str) -> str:
+        """The comment on a dimension. Of one that is unsafe it is the veto's reason: without one of its own, what the
+        finding with the gravest harm says."""
+        said = self.drafts.get(f"comment.{dimension}", "")
+        if said.strip() or self.verdict(dimension) != "unsafe":
+            return said
+        return next((one.text for one in self.harmful(dimension)), "")
+
 
 def findings_in(drafts: Mapping[str, str]) -> tuple[Finding, ...]:
-    """The findings that were added to these drafts, oldest first."""
-    found = []
-    for item, value in drafts.items():
-        if item.startswith("finding.") and value:
-            try:
-                found.append(Finding.model_validate_json(value))
-            except ValidationError:
-                continue
-    return tuple(found)
+    """The findings that were added to these drafts, in the order of the drafts. One that cannot be read is told by
+    `left_in`."""
+    found = (_finding(value) for item, value in drafts.items() if item.startswith("finding."))
+    return tuple(one for one in found if one is not None)
+
+
+def words_of(kept: str) -> str:
+    """What an added finding says, readable or not; all of it where that cannot be told."""
+    try:
+        return str(json.loads(kept)["text"])
+    except (ValueError, KeyError, TypeError):
+        return kept.strip()
+
+
+def _finding(kept: str) -> Finding | None:
+    try:
+        return Finding.model_validate_json(kept)
+    except ValidationError:
+        return None
 
 
 COMPOSER = (
     "text", "dimension", "weight", "severity", "likelihood", "kind", "source", "alternative", "confidence", "anchor",
 )  # fmt: skip
+#: What of a finding is written, not chosen.
+WRITTEN = ("text", "source", "alternative")
 
 
 def composer_items(id: str) -> tuple[str, ...]:
     """The items of a finding that is being written. They carry its id, so that the next one starts empty."""
     return tuple(f"new.{id}.{name}" for name in COMPOSER)
+
+
+def begun(drafts: Mapping[str, str]) -> dict[str, str]:
+    """id -> the words of each finding that was begun and is not added, the one in the composer too."""
+    found: dict[str, list[str]] = {}
+    for item, words in drafts.items():
+        new, _, rest = item.partition(".")
+        id, _, name = rest.rpartition(".")
+        if new == "new" and name in WRITTEN and words.strip():
+            found.setdefault(id, [])
+            found[id].insert(0 if name == "text" else len(found[id]), words.strip())
+    return {id: "\n".join(words) for id, words in found.items()}
+
+
+def left_in(drafts: Mapping[str, str]) -> tuple[Left, ...]:
+    """Findings and corrections that were written and not added, and findings that cannot be read any more."""
+    out = []
+    for id, words in begun(drafts).items():
+        here = id == drafts.get("composer")
+        where = "under New finding" if here else "under Your findings, marked Not added yet"
+        out.append(Left("A finding that is not added", where, words, composer_items(id)))
+    for item, value in drafts.items():
+        if item.startswith("amend.") and value.strip():
+            where = "behind Your plan, above the checklist"
+            out.append(Left("A correction of your plan that is not added", where, value.strip(), (item,)))
+    return (*out, *unreadable(drafts))
+
+
+def unreadable(drafts: Mapping[str, str]) -> tuple[Left, ...]:
+    """The findings that were added and cannot be read any more, as they are kept."""
+    what, where = "A finding that cannot be read any more", "under Your findings, marked Cannot be read"
+    return tuple(
+        Left(what, where, words_of(value), (item,))
+        for item, value in drafts.items()
+        if item.startswith("finding.") and value.strip() and _finding(value) is None
+    )
+
+
+#: The first word of every item of stage 1. Comments on changes, which are of stage 3, begin as those on dimensions do.
+_STAGE_1 = (
+    "plan", "verdict", "why_not", "q", "comment", "rating", "why", "tick", "fold", "confidence", "composer", "new",
+    "finding", "amend",
+)  # fmt: skip
+
+
+def of_stage_1(item: str) -> bool:
+    """Whether a draft is of solving and judging, and so is done with once the review is in."""
+    kind, _, rest = item.partition(".")
+    return kind in _STAGE_1 and (kind != "comment" or rest in DIMENSIONS)
 
 
 def finding_of(drafts: Mapping[str, str], id: str) -> tuple[Finding | None, list[str]]:
@@ -235,13 +348,20 @@ def finding_of(drafts: Mapping[str, str], id: str) -> tuple[Finding | None, list
         needs.append("the weight")
     if not new["confidence"]:
         needs.append("how sure you are")
-    if new["weight"] == "blocking" and not (new["severity"] and new["likelihood"]):
+    harmful = bool(new["severity"] or new["likelihood"])
+    if not harmful and new["weight"] == "blocking":
         needs.append("harm severity and likelihood (blocking)")
+    if harmful and not new["severity"]:
+        needs.append("harm severity")
+    if harmful and not new["likelihood"]:
+        needs.append("likelihood of the harm")
+    if new["severity"] and not new["kind"]:
+        needs.append("how it would harm")
     if needs:
         return None, needs
     harm = None
-    if new["severity"] and new["likelihood"]:
-        harm = {"kind": new["kind"] or "commission", "severity": new["severity"], "likelihood": new["likelihood"]}
+    if harmful:
+        harm = {"kind": new["kind"], "severity": new["severity"], "likelihood": new["likelihood"]}
     made = Finding.model_validate(
         {
             "id": id,
@@ -271,5 +391,5 @@ def anchor_words(anchor: Any, titles: Mapping[str, str]) -> tuple[str, str]:
     return "The task as a whole", ""
 
 
-def _count(n: int, noun: str) -> str:
-    return "" if not n else f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+def _count(n: int, noun: str, more: str = "") -> str:
+    return f"{counted(n, noun)}{more}" if n else ""

@@ -7,10 +7,14 @@ import streamlit as st
 from review_ui import chart_sections, failure, frame, prose, theme
 from review_ui.autosave import UNSETTLED, Area, Notebook, clock, held, memory, settle_all
 from review_ui.autosave.choices import sheet, text
+from review_ui.chartview import ChartView
 from review_ui.markup import tag
-from review_ui.reviewing import fields, forms
+from review_ui.reviewing import fields, forms, quoting
 from review_ui.reviewing.sitting import Sitting, minted
 from tasks.errors import WorkbenchError
+
+#: The chart in the order in which it is read, or all of it.
+READ, ENTRIES = "Overview", "Every entry"
 
 
 def draw(at: Sitting) -> None:
@@ -26,7 +30,7 @@ def draw(at: Sitting) -> None:
 def question(at: Sitting) -> None:
     """The instruction as the agent reads it."""
     frame.show(theme.section("What the agent is asked", "the whole instruction"))
-    frame.show(tag("div", prose.formatted(at.task.instruction), cls="question"))
+    frame.show(tag("div", prose.formatted(at.task.instruction), cls="question", data_source=quoting.PATH))
 
 
 def chart(at: Sitting, *, pointing: bool = False) -> None:
@@ -36,11 +40,33 @@ def chart(at: Sitting, *, pointing: bool = False) -> None:
         frame.show(frame.notice("No patient yet.", "This draft does not name its patient."))
         return
     view = at.at.chart
+    chosen = st.segmented_control(
+        "How to read the chart", [READ, ENTRIES], default=READ, required=True, key="reading", bind="query-params",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    if chosen == ENTRIES:
+        entries(view, pointing=pointing)
+        return
+    others = "orders, reports, immunizations, social history and all else that the agent can look up"
+    frame.show(tag("p", f"{ENTRIES} holds {others}.", cls="sm mute"))
     chart_sections.facts_strip(view)
     chart_sections.times(view, pointing)
     chart_sections.problems_and_gaps(view, pointing)
     chart_sections.labs(view, frame.asked("at"), pointing)
     chart_sections.notes(view, pointing)
+
+
+def entries(view: ChartView, *, pointing: bool) -> None:
+    """All that the record holds and the agent can look up, by kind; the one that was opened above the list."""
+    if opened := frame.asked("at"):
+        with st.container(border=True, key="record"):
+            chart_sections.record_card(view, opened, "", pointing=pointing, raw=False)
+            st.button("Close", icon=":material/close:", on_click=_close)
+    chart_sections.every_resource(view, raw=False)
+
+
+def _close() -> None:
+    st.query_params.pop("at", None)
 
 
 def plan(at: Sitting) -> None:

@@ -38,6 +38,12 @@ def test_a_draft_comes_back_for_its_person_task_and_round_only(db: StateDb) -> N
     assert [(task, round) for task, round, _ in db.tasks_with_drafts("ann")] == [("demo-task", 1)]
 
 
+def test_drafts_come_in_the_order_in_which_they_were_saved(db: StateDb) -> None:
+    for item in ("b", "c", "a", "b"):
+        db.save_draft("ann", "demo-task", 1, item, item)
+    assert list(db.drafts("ann", "demo-task", 1)) == ["c", "a", "b"]
+
+
 def test_dropping_names_what_was_submitted(db: StateDb) -> None:
     for item in ("a", "b", "c"):
         db.save_draft("ann", "demo-task", 1, item, item)
