@@ -11,6 +11,7 @@ import copy
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -18,7 +19,7 @@ from graders.orders import OrderContext, judge
 from review_ui.steps import order_lines
 from tasks.declarations import Checkpoint
 from tasks.errors import WorkbenchError
-from tasks.fhir.resources import Resource, dump_json, parse_json
+from tasks.fhir.resources import Number, Resource, dump_json, parse_json
 from tasks.package import Task
 from tasks.trials import Write
 
@@ -104,7 +105,7 @@ def _judged(task: Task, checkpoint: Checkpoint, said: OrderContext, bodies: Sequ
 
 def _variants(body: dict[str, Any], practitioner: str) -> Iterator[tuple[dict[str, Any], ...]]:
     """Single departures from an order that passes, the most instructive first."""
-    for factor in (10, 0.5):
+    for factor in (Decimal(10), Decimal("0.5")):
         if changed := _dose(body, factor):
             yield (changed,)
     if body.get("status") == "active":
@@ -121,15 +122,17 @@ def _variants(body: dict[str, Any], practitioner: str) -> Iterator[tuple[dict[st
     yield ({**body, "intent": "proposal"},)
 
 
-def _dose(body: dict[str, Any], factor: float) -> dict[str, Any] | None:
+def _dose(body: dict[str, Any], factor: Decimal) -> dict[str, Any] | None:
+    """The order with every dose multiplied; None where it states none."""
     changed = copy.deepcopy(body)
     found = False
     for dosage in changed.get("dosageInstruction") or []:
         for rate in dosage.get("doseAndRate") or []:
             quantity = rate.get("doseQuantity")
-            if isinstance(quantity, dict) and isinstance(quantity.get("value"), (int, float)):
+            # A dose with a fraction is read as a Decimal, and stays one: 2.5 mg halved is 1.25 mg, as it is written.
+            if isinstance(quantity, dict) and isinstance(quantity.get("value"), (int, Decimal)):
                 value = quantity["value"] * factor
-                quantity["value"] = int(value) if value == int(value) else value
+                quantity["value"] = int(value) if value == int(value) else Number(f"{value.normalize():f}")
                 found = True
     return changed if found else None
 
