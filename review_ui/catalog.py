@@ -21,7 +21,6 @@ class TaskRow:
     """What the list says about one task. `fault` is set, and the rest empty, where the package cannot be read.
 
     `stage`, `release`: where its review stands and what was released last, "" where it is in no repository yet.
-    `hidden`: whoever looks has to solve it first, so that nothing is said of how it is graded.
     """
 
     id: str
@@ -37,7 +36,6 @@ class TaskRow:
     fault: str = ""
     stage: Stage | Literal[""] = ""
     release: str = ""
-    hidden: bool = False
 
 
 def fingerprint(folder: Path) -> str:

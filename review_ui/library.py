@@ -143,7 +143,6 @@ def rows(sight: Sight) -> list[TaskRow]:
                     row,
                     stage=state.stage if state else "",
                     release=releases[-1].version if releases else "",
-                    hidden=not sight.grading(id),
                 )
             )
     return made

@@ -71,7 +71,7 @@ def _release_faults(task_id: str, package: str, _at: Sitting) -> tuple[str, ...]
 
 def requirement_list(at: Sitting, needed: tuple[Requirement, ...]) -> None:
     """Met and unmet, in the order that one would work through them."""
-    hidden = at.blind and at.asked
+    hidden = (at.blind and at.asked) or at.fresh
     met = sum(one.met for one in needed)
     frame.show(theme.section("What sign-off needs", f"{met} of {len(needed)}"))
     rows = []
@@ -79,7 +79,7 @@ def requirement_list(at: Sitting, needed: tuple[Requirement, ...]) -> None:
         mark = theme.icon("check_circle", "ok") if one.met else theme.icon("radio_button_unchecked", "mute")
         todo = "" if one.met else one.todo
         if hidden and one.key in ("findings", "task-veto"):
-            todo = "" if one.met else "Shown when all reviews are in."
+            todo = "" if one.met else f"Shown when {'your own plan is locked' if at.fresh else 'all reviews are in'}."
         if not at.may_read and one.key in ("gate", "complete"):
             # What the gate says names checkpoints and plans.
             todo = "" if one.met else "Shown when your own plan is locked."
@@ -356,7 +356,7 @@ def _waiving(at: Sitting, others: Mapping[str, str]) -> acting.Does:
 
 def open_findings(at: Sitting) -> None:
     """Findings that nothing has answered yet; the author of one withdraws it, the lead dismisses it, with a reason."""
-    if at.blind and at.asked:
+    if (at.blind and at.asked) or at.fresh:
         return
     found = [(id, one) for id, one in at.state.findings.items() if one.open]
     frame.show(theme.section("Open findings", f"{len(found)}"))
@@ -425,6 +425,9 @@ def trail(at: Sitting) -> None:
         frame.show(verified(found))
         # Once it stands on the page: a run that a newer click cut off before would have forgotten it.
         memory().said.pop(asked, None)
+    if at.fresh:
+        frame.show(tag("p", "What others did and wrote opens to you when your own plan is locked.", cls="sm mute"))
+        return
     total = len(events)
     most = 40 if not st.session_state.get("whole-trail") else total
     frame.show(tag("div", *[event_row(at, one) for one in reversed(events[-most:])], cls="rows"))

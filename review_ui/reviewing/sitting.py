@@ -241,6 +241,12 @@ class Sitting:
         return unheard(self.state, self.me)
 
     @property
+    def fresh(self) -> bool:
+        """Whether the person is to judge this task, never did, and has locked no plan: what others wrote of it is not
+        theirs to read yet."""
+        return self.unheard or (self.asked and self.plan is None and not judged(self.state, self.me))
+
+    @property
     def may_read(self) -> bool:
         """Whether how the task is graded may be shown: not to a reviewer who has yet to lock the own plan."""
         return not (self.unheard or (self.asked and self.state.round_is_open and self.plan is None))
@@ -251,7 +257,12 @@ def unheard(state: ReviewState, person: str) -> bool:
     wrote, and how the task is graded, would be in the plan that is still to come."""
     if person not in state.reviewers or (state.round_is_open and person in state.round_reviewers):
         return False
-    return not any(who == person and one.submitted for (_, who), one in state.reviews.items())
+    return not judged(state, person)
+
+
+def judged(state: ReviewState, person: str) -> bool:
+    """Whether a review of this person is in the record, of whatever round."""
+    return any(who == person and one.submitted for (_, who), one in state.reviews.items())
 
 
 def sit(task_id: str) -> Sitting:

@@ -102,6 +102,19 @@ def test_who_is_assigned_after_a_round_reads_no_review_before_their_own_plan(
         words = said(opened(page, PHARMACIST, id=TASK))
         assert "Your own plan comes first." in words, page
         assert "The dose is missing." not in words, page
+    at = reviews.desk(judged, reviews.LEAD)
+    assert "The dose is missing." in said(opened("signoff.py", reviews.ONE, id=TASK))
+    for step in (lambda: None, lambda: at.dismiss(TASK, "F1", "Out of scope."), lambda: at.open_round(TASK)):
+        step()
+        words = said(opened("signoff.py", PHARMACIST, id=TASK))
+        assert "The dose is missing." not in words
+        assert "Out of scope." not in words
+    assert "Out of scope." in said(opened("signoff.py", reviews.ONE, id=TASK))
+
+
+def test_who_is_assigned_after_a_round_sees_no_checkpoint_before_their_own_plan(
+    judged: Workspace, reviews: ModuleType, said: Said
+) -> None:
     assert "Passes with" in said(opened("task.py", reviews.ONE, id=TASK, view="Checkpoints"))
     assert "Passes with" not in said(opened("task.py", PHARMACIST, id=TASK, view="Checkpoints"))
     # In the round that is theirs they solve it; then they are asked like everybody.
