@@ -170,7 +170,7 @@ def _submitting(at: Sitting, every: Sequence[ChangeState]) -> acting.Does:
                     f"Not submitted: the comment on change {number} is not saved as it stands in its field. Go back to "
                     "that change and settle it; nothing that you wrote is lost."
                 )
-        made = [(one, made) for one in every if (made := changes.drafted(one.ref, drafts))]
+        made = [(one, made) for one in every if (made := changes.drafted(one.ref, drafts)) and not made.stale]
         if any(not _ready(one, drafts) for one, _ in made) or not made:
             raise UsageError("Not submitted: something still needs a reason or the harm.")
         at.desk.decide(at.at.task_id, [changes.submission(one.ref, said) for one, said in made], review_id=id)
