@@ -16,8 +16,8 @@ STEPS = (
     ("2 · Proposals", "A model, or a person by hand, answers the findings with exact changes. Nothing is changed yet."),
     ("3 · Decide", "One change a screen, the safety ones first. Your own finding stands above the change; why it was "
      "proposed is folded until you have read it. Decide, undo, and submit all at once."),
-    ("4 · Sign-off", "When nothing is open you sign exactly these bytes. The lead releases. Whatever changes later "
-     "takes the signature off."),
+    ("4 · Sign-off", "When nothing is open you sign the task as it then stands, to the letter. The lead releases it. "
+     "Whatever changes later takes the signatures off."),
 )  # fmt: skip
 KEYS = (
     ("A", "Approve; with a comment, Approve with comment"),
@@ -29,8 +29,20 @@ KEYS = (
     ("U", "Undo the last decision"),
 )
 WORDS = (
-    ("Unsafe", "An agent that passes could harm this patient. It is a veto: it stands over rounds until you lift it, "
-     "or an adjudicator does with your answer written down."),
+    ("Checkpoint", "One thing that a good answer does, or must never do. A program judges it by what the agent really "
+     "did in the record (orders, notes, messages), not by how well it sounds. Required and critical ones must be met."),
+    ("Example order", "An order with the verdict that the program gives on it. Ten of them show where a checkpoint "
+     "draws its line: is each verdict right?"),
+    ("Clock", "The day and hour at which the task takes place: today for the agent, for ages, and for what is due "
+     "when. It is the dashed line in the chart."),
+    ("Gate", "The automatic check of a task before anybody signs: chart and texts are whole, every reference plan "
+     "passes, plans with one thing made wrong fail, and harmless differences change nothing."),
+    ("Round", "One pass of all reviewers over the task. The lead opens it; a task that changed may need another."),
+    ("Finding", "What you say is wrong, at its place: select words of the request or a note, or press About this in a "
+     "row. The harm, where there is one, has a kind, a severity and a likelihood: all three, and none is filled in "
+     "for you."),
+    ("Unsafe", "An agent that passes could harm this patient. It needs a finding that names the harm, and is a veto: "
+     "it stands over rounds until you lift it, or an adjudicator does with your answer written down."),
     ("Needs change", "Wrong or incomplete, not dangerous. It needs a finding that says what."),
     ("Cannot judge", "Is an answer. Say why: missing context, ambiguous wording, genuine equipoise, outside your "
      "specialty. Ambiguous wording is shown to the author first."),
@@ -90,7 +102,16 @@ def page() -> None:
             tag(
                 "ul",
                 tag("li", "Nobody sees your review before all are in, and you see nothing of theirs."),
-                tag("li", "Every field says Saved with the time. A page change, a reload, a restart lose nothing."),
+                tag(
+                    "li",
+                    "Every text says Saved with the time, and a choice is kept as it is made. Another page, a "
+                    "reload, a restart lose nothing.",
+                ),
+                tag(
+                    "li",
+                    "Nothing that you wrote is left out of your review unasked: what you have not added stops it, "
+                    "and what you leave out stays on the page for you alone until you discard it.",
+                ),
                 tag("li", "A locked plan and a submitted review cannot be edited; a correction stands beside them."),
                 tag("li", "Nobody decides on a change that they made by hand."),
                 cls="list",

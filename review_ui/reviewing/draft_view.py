@@ -17,14 +17,15 @@ from review_ui import failure, following, frame, theme
 from review_ui.autosave import Notebook, area
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import acting, change_card, changes, forms
-from review_ui.reviewing.findings_view import finding_chips, titles
+from review_ui.reviewing import acting, change_card, changes
+from review_ui.reviewing.findings_view import finding_chips, place_of, titles
 from review_ui.reviewing.sitting import Sitting
 from runtime import jobs
 from tasks.errors import UsageError, WorkbenchError
 from tasks.review.checklist import checklist
-from tasks.review.events import package_hash
+from tasks.review.events import ResourceAnchor, package_hash
 from tasks.review.state import ChangeState
+from tasks.structure import chart_type
 
 ASK, SEND = "ask", "send"
 _CHECKS: dict[str, tuple[str, theme.Tone, str]] = {
@@ -58,7 +59,9 @@ def draft(at: Sitting, every: Sequence[Draft], *, waits: bool) -> None:
     if len(ids) > 1:
         chosen = st.selectbox("Draft", ids, format_func=lambda id: _name(by_id[id]), key=f"draft-{len(ids)}") or ids[0]
     one = by_id[chosen]
-    frame.show(theme.section("The draft", f"{len(one.kept)} of {len(one.edits)} edits kept; nothing is committed here"))
+    frame.show(
+        theme.section("The draft", f"{len(one.kept)} of {len(one.edits)} edits kept; nothing in the task changes here")
+    )
     frame.show(_facts(at, one))
     here = package_hash(at.at.files) == one.package
     if not here and not one.put_up:
@@ -72,7 +75,7 @@ def draft(at: Sitting, every: Sequence[Draft], *, waits: bool) -> None:
     editable = here and not one.put_up and not waits
     for number, edit in enumerate(one.edits, 1):
         _edit(at, one, number, edit, views.get(number), weak.get(number, ()), editable=editable)
-    left_out(one)
+    left_out(at, one)
     gate(one)
     with st.expander("What was sent for this draft"):
         frame.show(theme.written("\n".join([*one.sent.files, *one.sent.resources])))
@@ -94,11 +97,7 @@ def _facts(at: Sitting, one: Draft) -> Markup:
     tokens = one.usage.uncached_input + one.usage.cache_read + one.usage.cache_write
     chips = [
         theme.chip(f"Model {one.asked}", "plain", "smart_toy"),
-        theme.chip(f"answered as {one.answered}"),
         theme.chip(cost, "plain", "payments"),
-        theme.chip(f"{tokens:,} tokens in, {one.usage.output:,} out"),
-        theme.chip(count(one.repairs, "repair")),
-        theme.chip(f"Prompt {one.sent.prompt} · {one.sent.prompt_hash[:8]}"),
         theme.chip(f"Asked by {at.name(one.person)}, {one.at.astimezone():%-d %b %Y, %H:%M}"),
     ]
     if one.put_up:
@@ -106,7 +105,15 @@ def _facts(at: Sitting, one: Draft) -> Markup:
     if one.gate:
         said = ("Gate passes", "green", "verified") if one.gate.passed else ("Gate fails", "orange", "warning")
         chips.append(theme.chip(said[0], "green" if one.gate.passed else "orange", said[2]))
-    return theme.chips(*chips)
+    details = (
+        ("The model that answered", one.answered),
+        ("Read and written by it", f"{tokens:,} tokens in, {one.usage.output:,} out"),
+        ("Asked again because an edit could not be used", count(one.repairs, "time")),
+        ("Wording of the request", f"{one.sent.prompt}, {one.sent.prompt_hash[:8]}"),
+    )
+    rows = [tag("div", tag("span", f"{name}: ", cls="mute"), said) for name, said in details]
+    folded = tag("details", tag("summary", "Details", cls="sm mute"), tag("div", *rows, cls="sm"))
+    return tag("div", theme.chips(*chips), folded)
 
 
 def left_open(at: Sitting, one: Draft) -> None:
@@ -118,7 +125,7 @@ def left_open(at: Sitting, one: Draft) -> None:
         state = at.state.findings.get(left.finding)
         if state is None:
             continue
-        where, quote = forms.anchor_words(state.finding.anchor, titles(at.task))
+        where, quote = place_of(at, state.finding.anchor)
         cards.append(
             tag("div", finding_chips(state.finding),
                 tag("div", where + (f": “{quote}”" if quote else ""), cls="xs mute"),
@@ -129,9 +136,9 @@ def left_open(at: Sitting, one: Draft) -> None:
 
 
 @kept(64)
-def _composed(place: str, task: str, draft_text: str, person: str, _at: Sitting, _draft: Draft) -> tuple[str, dict[int, tuple[str, ...]]]:  # fmt: skip  # noqa: E501
+def _composed(place: str, task: str, draft_text: str, person: str, rejected: tuple[str, ...], _at: Sitting, _draft: Draft) -> tuple[str, dict[int, tuple[str, ...]]]:  # fmt: skip  # noqa: E501
     try:
-        compose(_draft, _at.at.files, person=person, rejected=_at.state.rejected)
+        compose(_draft, _at.at.files, person=person, rejected=frozenset(rejected))
     except WorkbenchError as error:
         return str(error), {}
     return "", weakening(_at.desk, _draft)
@@ -141,7 +148,9 @@ def _composes(at: Sitting, one: Draft) -> tuple[str, dict[int, tuple[str, ...]]]
     """(why the kept edits do not go together, {number: what of a safety checkpoint gets weaker})."""
     if not one.kept:
         return "", {}
-    return _composed(str(at.desk.store.path), at.at.task_id, one.model_dump_json(), at.me, at, one)
+    # What was rejected since does not apply any more: it belongs to the key.
+    rejected = tuple(sorted(at.state.rejected))
+    return _composed(str(at.desk.store.path), at.at.task_id, one.model_dump_json(), at.me, rejected, at, one)
 
 
 @kept(64)
@@ -178,7 +187,8 @@ def table(at: Sitting, one: Draft, weak: Mapping[int, tuple[str, ...]], wrong: s
     names = {dimension.id: dimension.title for dimension in checklist().dimensions}
     rows = []
     for number, edit in enumerate(one.edits, 1):
-        what, kind = changes.place_words(unit_of(edit.edit.edit), titles(at.task))
+        unit = unit_of(edit.edit.edit)
+        what, (_, kind) = spoken(at, unit), changes.place_words(unit, titles(at.task))
         answers = [
             shorten(at.state.findings[id].finding.text, 110, placeholder=" …")
             for id in edit.edit.findings
@@ -306,14 +316,25 @@ def _do(at: Sitting, one: Draft, number: int, edit: DraftEdit) -> None:
                   uses=tuple(items.values()), icon=":material/check:")  # fmt: skip
 
 
-def left_out(one: Draft) -> None:
+def spoken(at: Sitting, unit: str) -> str:
+    """What an edit changes, in words: an entry of the chart in its own, everything else as the change's place."""
+    path, _, id = unit.partition("#")
+    if (kind := chart_type(path)) and id:
+        where, _ = place_of(at, ResourceAnchor(ref=f"{kind}/{id}"))
+        if where != f"{kind}/{id}":
+            return where
+    return changes.place_words(unit, titles(at.task))[0]
+
+
+def left_out(at: Sitting, one: Draft) -> None:
     """Edits of the answer that are not in the draft, and how many were rejected before."""
     if not one.left_out:
         return
     again = one.rejected_before
     frame.show(theme.section("Not taken from the answer", f"{len(one.left_out)}, of them {again} rejected before"))
     rows = [
-        tag("tr", tag("td", out.unit), tag("td", out.why), tag("td", out.message, cls="sm")) for out in one.left_out
+        tag("tr", tag("td", spoken(at, out.unit)), tag("td", out.why), tag("td", out.message, cls="sm"))
+        for out in one.left_out
     ]
     heads = [tag("th", name, scope="col") for name in ("Place", "Why", "What was wrong")]
     frame.show(tag("table", tag("thead", tag("tr", join(heads))), tag("tbody", join(rows)), cls="grid"))
