@@ -149,8 +149,6 @@ class Memory:
     leads: int = 0
     lead: str = ""
     view: str = ""
-    #: findings that were left unfinished knowingly
-    left: set[str] = field(default_factory=set)
     #: Review-Ids of what went through here, and when (monotonic seconds) each button last did
     finished: set[str] = field(default_factory=set)
     worked: dict[str, float] = field(default_factory=dict)
@@ -416,7 +414,8 @@ def _selection() -> Callable[..., Any]:
 
 def pointed(key: str, label: str, quote: Callable[[str], None], about: Callable[[str], None]) -> None:
     """A button that takes the words which are selected on the page, and what hears the rows of the page that have a
-    button of their own (chart_sections.about). `quote` is called with the words, `about` with a row's reference."""
+    button of their own (chart_sections.about). `quote` is called with what the page says of the selection (read by
+    review_ui.reviewing.quoting), `about` with a row's reference."""
 
     def said(event: str, act: Callable[[str], None]) -> None:
         _, state = held()
