@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from graders.shown import resource_spans
 from review_ui.chartview.dosage import dose_words
-from review_ui.chartview.elements import concept, each, element
+from review_ui.chartview.elements import concept, each, element, when
 from review_ui.chartview.words import Line, line
 from tasks.declarations import Checkpoint
 from tasks.errors import ChartError
@@ -257,7 +257,7 @@ def _ordered(resource: Resource) -> tuple[str, str]:
             words = ", ".join(filter(None, [drug, dose_words(resource, whole=True)]))
             return f"Do not give: {words}" if refused else words, " · ".join(filter(None, [state, notes]))
         case "ServiceRequest":
-            day = str(body.get("occurrenceDateTime") or element(body, "occurrencePeriod.start") or "")[:10]
+            day = _day(body.get("occurrenceDateTime") or element(body, "occurrencePeriod.start"))
             priority = str(body.get("priority") or "")
             code = concept(body.get("code"))
             what = ", ".join(
@@ -265,7 +265,8 @@ def _ordered(resource: Resource) -> tuple[str, str]:
             )
             return f"Not to be done: {what}" if refused else what, " · ".join(filter(None, [state, notes]))
         case "Appointment":
-            start = str(body.get("start") or "")[:16].replace("T", " ")
+            written = str(body.get("start") or "")
+            start = ", ".join(filter(None, [_day(written), written[11:16]]))
             detail = " · ".join(filter(None, [status, start, str(body.get("comment") or "")]))
             return str(body.get("description") or "Appointment"), detail
         case "Communication":
@@ -274,6 +275,12 @@ def _ordered(resource: Resource) -> tuple[str, str]:
             return f"Message to {to}" if to else "Message", text
         case _:
             return concept(body.get("code")) or resource.ref, state
+
+
+def _day(written: Any) -> str:
+    """The day of a FHIR date as it is written, whatever the zone: "9 Apr 2026"."""
+    found = when(str(written or "")[:10])
+    return str(found) if found else str(written or "")
 
 
 def not_done(checkpoints: Sequence[Checkpoint], verdicts: Mapping[str, Verdict]) -> list[Checkpoint]:

@@ -43,7 +43,6 @@ class Interval:
 
     ref: str
     drug: str
-    written: str
     dose: str
     state: State
     status: str
@@ -173,7 +172,6 @@ def interval(resource: Resource, records: Records, *, now: datetime, zone: tzinf
     return Interval(
         ref=resource.ref,
         drug=drug_words(resource, records),
-        written=drug_words(resource, records),
         dose=dose_words(resource, zone=zone),
         state=state,
         status=", ".join(words),

@@ -95,8 +95,6 @@ def _judged(task: Task, checkpoint: Checkpoint, said: OrderContext, bodies: Sequ
               for n, one in enumerate(resources, 1)]  # fmt: skip
     lines = order_lines(writes)
     words = lines[0].what + (", ordered twice" if len(lines) > 1 else "")
-    if parse_json(resources[0].raw).get("doNotPerform") is True:
-        words = f"Do not perform: {words}"
     other = said.patient not in resources[0].raw
     detail = " · ".join(part for part in (lines[0].detail, "for another patient" if other else "") if part)
     key = sha256("\n".join(one.raw for one in resources).encode()).hexdigest()[:16]

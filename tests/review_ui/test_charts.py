@@ -58,7 +58,7 @@ def test_text_of_a_chart_stays_text_in_every_plot() -> None:
     evil = '"><img src=//evil onerror=x>\u202eabc'
     event = Event("Encounter/1", "Visits", when(CLOCK - timedelta(days=9)), None, evil)
     one = Interval(
-        "MedicationRequest/1", evil, evil, evil, "active", evil, when(CLOCK - timedelta(days=300)), CLOCK, None,
+        "MedicationRequest/1", evil, evil, "active", evil, when(CLOCK - timedelta(days=300)), CLOCK, None,
         "MedicationRequest",
     )  # fmt: skip
     drawn = [

@@ -22,6 +22,21 @@ from tasks.fhir.resources import Resource
 
 NOW = datetime(2025, 7, 1, 9, 30, tzinfo=timezone(timedelta(hours=-5)))
 View = Callable[..., ChartView]
+#: What a chart may hold in any shape.
+_KEYS = [
+    "coding", "code", "text", "value", "period", "start", "status", "type", "div", "data", "unit", "low",
+    "high", "appliesTo", "age", "timing", "repeat", "boundsPeriod", "doseAndRate", "doseRange", "when",
+    "periodUnit", "frequency", "manifestation", "severity", "numerator", "denominator",
+]  # fmt: skip
+_TYPES = [
+    "Observation", "MedicationRequest", "Condition", "Encounter", "DocumentReference", "AllergyIntolerance",
+    "MedicationStatement", "ServiceRequest", "Immunization", "FamilyMemberHistory", "Appointment",
+]  # fmt: skip
+_ELEMENTS = [
+    "code", "valueQuantity", "effectiveDateTime", "type", "content", "dosageInstruction", "class",
+    "component", "referenceRange", "interpretation", "reaction", "verificationStatus", "criticality",
+    "category", "condition",
+]  # fmt: skip
 
 
 def chart_of(bodies: Iterable[dict[str, Any]]) -> Chart:
@@ -230,24 +245,24 @@ def test_no_text_breaks_the_reading_of_a_date(text: str) -> None:
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(
-                    ["coding", "code", "text", "value", "period", "start", "status", "type", "div", "data", "unit"]
-                ),
+                st.sampled_from(_KEYS),
                 inner,
                 max_size=4,
             )
         ),
         max_leaves=12,
     ),
-    st.sampled_from(
-        ["Observation", "MedicationRequest", "Condition", "Encounter", "DocumentReference", "AllergyIntolerance"]
-    ),
-    st.sampled_from(
-        ["code", "valueQuantity", "effectiveDateTime", "type", "content", "dosageInstruction", "class", "component"]
-    ),
+    st.sampled_from(_TYPES),
+    st.sampled_from(_ELEMENTS),
 )
 def test_no_shape_of_an_element_breaks_the_view(value: Any, type: str, element: str) -> None:
-    body = {"resourceType": type, "id": "x", "subject": {"reference": "Patient/p-1"}, element: value}
+    body = {
+        "resourceType": type, "id": "x", "subject": {"reference": "Patient/p-1"}, "status": "active",
+        "effectiveDateTime": "2025-01-01", "authoredOn": "2025-01-01", element: value,
+    }  # fmt: skip
+    if element != "valueQuantity" and type == "Observation":
+        result = {"category": [{"coding": [{"code": "laboratory"}]}], "valueQuantity": {"value": 1, "unit": "u"}}
+        body = {**result, **body, "status": "final"}
     record = Resource.from_body({"resourceType": "Patient", "id": "p-1"}), Resource.from_body(body)
 
     class Loose:
@@ -259,7 +274,10 @@ def test_no_shape_of_an_element_breaks_the_view(value: Any, type: str, element: 
 
     made = ChartView(Loose(), "Patient/p-1", NOW)  # type: ignore[arg-type]
     assert made.facts
-    parts = (made.medications, made.timeline, made.problems, made.absent, made.labs(), made.vitals, made.notes)
+    parts = (
+        made.medications, made.timeline, made.problems, made.absent, made.labs(), made.vitals, made.notes,
+        made.background,
+    )  # fmt: skip
     assert all(isinstance(part, list) for part in parts)
     assert made.page(type, start=0, size=5)[1] >= 1
     fields(record[1])

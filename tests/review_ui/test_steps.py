@@ -116,7 +116,7 @@ def test_orders_are_told_in_clinical_words() -> None:
     lines = steps.order_lines([drug, test, message])
     assert lines[0].what == "Finerenone, 10 mg once daily oral"
     assert lines[0].detail == "active order"
-    assert lines[1].what == "Potassium, on 2026-04-09, urgent"
+    assert lines[1].what == "Potassium, on 9 Apr 2026, urgent"
     assert lines[1].detail == "draft, not active"
     assert (lines[2].kind, lines[2].what, lines[2].detail) == ("message", "Message", "Call me")
 
