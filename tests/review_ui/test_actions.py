@@ -13,14 +13,19 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from authoring.desk import Desk
-from review_ui import starting
+from review_ui import by_hand, failure, frame, starting
 from review_ui.autosave import Mark, Memory
 from review_ui.reviewing import acting, going
 from runtime import jobs
+from runtime.batch import Item, run_batch
+from runtime.executors import LocalExecutor
+from runtime.trial import Settings
 from tasks.errors import EnvironmentFault
+from tasks.package import FolderSource
 from tasks.review.events import Decided, Proposed
 from tasks.review.state import ReviewState
 from tasks.statedb import StateDb
+from tasks.stored import Batch
 from tasks.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,8 +131,9 @@ def test_decisions_wait_for_a_reason_that_is_not_kept_as_it_stands(
 
 @pytest.mark.usefixtures("twice")
 def test_a_double_click_on_submit_decides_once_and_says_nothing_else(
-    judged: Workspace, reviews: ModuleType, said: Said
+    judged: Workspace, reviews: ModuleType, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(acting, "_AGAIN", 0.0)
     one_change(judged, reviews)
     test = press(page("decide.py", reviews.ONE, id=TASK), "Approve")
     press(test, "Submit 1 decision")
@@ -161,7 +167,7 @@ def test_the_second_click_that_meets_the_next_button_says_nothing_of_what_is_don
     assert len(events(judged, reviews, Proposed)) == 1
 
 
-def test_a_statement_that_was_emptied_is_not_signed_in_the_persons_place(
+def test_a_statement_is_signed_as_it_is_kept_and_in_nobodys_place(
     judged: Workspace, reviews: ModuleType, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     test = page("signoff.py", reviews.ONE, id=TASK)
@@ -175,6 +181,11 @@ def test_a_statement_that_was_emptied_is_not_signed_in_the_persons_place(
     assert asked == []
     assert "The statement is empty." in said(test)
     draft(judged, reviews.ONE, item, "I hold it to be right.")
+    unsettle(test, item)
+    press(test, "Sign")
+    assert asked == []
+    assert "Something is not saved as it stands." in said(test)
+    test.session_state["autosave-memory"].marks.clear()
     press(test, "Sign")
     assert asked == ["I hold it to be right."]
 
@@ -258,3 +269,51 @@ def test_a_run_is_not_stopped_by_those_who_may_not_run(
         test = AppTest.from_function(script, kwargs={"who": who})
         press(test.run(), "Stop")
         assert stopped == done
+
+
+def test_what_streamlit_logs_of_an_error_that_nobody_caught_quotes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    failure.withhold()
+    failure.withhold()
+    uncaught = logging.getLogger("streamlit.error_util")
+    assert len([one for one in uncaught.filters if isinstance(one, failure.Withheld)]) == 1
+    uncaught.addHandler(caplog.handler)
+    try:
+        raise KeyError("Mr. Somebody, born 1964")
+    except KeyError as error:
+        uncaught.error("Uncaught app execution", exc_info=error)
+    finally:
+        uncaught.removeHandler(caplog.handler)
+    assert "Somebody" not in caplog.text
+    assert "test_actions.py" in caplog.text
+    assert "Uncaught app execution: error " in caplog.text
+
+
+def test_a_verdict_by_hand_waits_for_a_reason_that_is_not_kept_as_it_stands(
+    packages: ModuleType, tmp_path: Path, workspace: Path, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = FolderSource(tmp_path / "tasks")
+    packages.write(tmp_path / "tasks")
+    monkeypatch.setattr(frame, "source", lambda: source)
+    batch = Batch.create(workspace / "runs", "b-1")
+    with LocalExecutor(1) as executor:
+        run_batch(batch, [Item(source.load(TASK), "noop", 1, tmp_path / "tasks" / TASK)], Settings(), executor)
+    given: list[str] = []
+    monkeypatch.setattr(by_hand, "give", lambda *_, **__: given.append("a verdict"))
+    test = page("trial.py", "demo-reviewer-1", batch="b-1", task=TASK, agent="noop", run="1")
+    test.toggle(key="disagree").set_value(True).run()
+    (choice,) = [one for one in test.get("button_group") if str(one.key).startswith("verdict-")]
+    mark = str(choice.key).removeprefix("verdict-")
+    db = StateDb(Workspace(workspace).state_db)
+    db.save_draft("demo-reviewer-1@verdicts", TASK, 0, mark, "What the other window says.")
+    choice.set_value("Pass").run()
+    found = test.session_state["autosave-memory"]
+    key = f"draft-demo-reviewer-1@verdicts-{TASK}-0-{mark}"
+    assert found.texts[key] == mark
+    found.marks[f"{key} {mark}"].conflict = True
+    press(test, "Save verdict")
+    assert "Something is not saved as it stands." in said(test)
+    assert given == []
+    found.marks[f"{key} {mark}"].conflict = False
+    monkeypatch.setattr(by_hand, "read_back", lambda _: None)
+    press(test, "Save verdict")
+    assert given == ["a verdict"]
