@@ -112,7 +112,8 @@ def _said(resource: Resource, records: Records, zone: tzinfo) -> tuple[str, str]
             return str(body.get("description") or "Imaging study"), status
         case _:
             coded = concept(body.get("code")) or concept(body.get("vaccineCode")) or concept(body.get("category"))
-            return coded or concept(body.get("type")) or resource.id, status
+            refused = "not to be done" if body.get("doNotPerform") is True else ""
+            return coded or concept(body.get("type")) or resource.id, ", ".join(filter(None, [refused, status]))
 
 
 def _person(name: Mapping[str, Any]) -> str:
