@@ -37,7 +37,7 @@ from tasks.fhir.resources import Resource
 from tasks.package import Task
 
 #: Types whose text a person wrote; any other resource speaks for itself by its values.
-_WRITTEN = ("DocumentReference", "DiagnosticReport", "Composition", "ClinicalImpression", "Communication")
+WRITTEN = ("DocumentReference", "DiagnosticReport", "Composition", "ClinicalImpression", "Communication")
 _DATED = ("date", "effectiveDateTime", "sent", "issued", "authoredOn", "recordedDate")
 _KIND = {
     "DocumentReference": "Note", "Composition": "Note", "DiagnosticReport": "Report", "Communication": "Message",
@@ -92,7 +92,7 @@ def contradictions(
     looked = _searches(before, after, pointers)
     if not looked:
         return []
-    day, ref = _day(before), f"{before.get('resourceType')}/{before.get('id')}"
+    day, ref = day_of(before), f"{before.get('resourceType')}/{before.get('id')}"
     whose = patients_of(before)
     found = []
     for text in written:
@@ -114,14 +114,14 @@ def contradictions(
 def texts_of(task: Task, records: Records) -> tuple[Text, ...]:
     """What people wrote in a task: the record's own texts, newest first; then title, instruction, reference plans."""
     standing = [
-        (resource, _day(resource.body))
-        for kind in _WRITTEN
+        (resource, day_of(resource.body))
+        for kind in WRITTEN
         for resource in records.resources(kind)
         if resource.body.get("status") not in _NOT_STANDING
     ]
     out = []
     for resource, day in sorted(standing, key=lambda one: one[1] or date.min, reverse=True):
-        what = _KIND[resource.type] + (f" of {_spoken(day)}" if day else "")
+        what = _KIND[resource.type] + (f" of {spoken_day(day)}" if day else "")
         whose = frozenset(patients_of(resource.body))
         out.append(Text(resource.ref, what, "\n".join(texts(resource.body)), day, whose))
     out.append(Text("task.toml", "The title", task.meta.title))
@@ -183,18 +183,23 @@ class _Result:
             if resource.ref == ref or (whose and not whose & patients_of(resource.body)):
                 continue
             other = quantity_at(resource.body, "/valueQuantity")
-            day = _day(resource.body)
+            day = day_of(resource.body)
             if other is None or other.name != self.old.name or (until and day and day > until):
                 continue
             moved = in_own_unit(other.number, other.unit, self.old)
             if moved is not None and _near(moved, self.old.number):
-                return f"the result of {_spoken(day)}" if day else "another result"
+                return f"the result of {spoken_day(day)}" if day else "another result"
         return ""
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences and lines of a text."""
+    return _SENTENCES.split(text[:_MOST])
 
 
 def _sentences(text: str, sizes: Sequence[float]) -> Iterator[str]:
     """The sentences in which a number of one of these sizes stands; reading the others would take seconds."""
-    for sentence in _SENTENCES.split(text[:_MOST]):
+    for sentence in sentences_of(text):
         for match in _ROUGH.finditer(sentence):
             value = float(match[0].replace(",", ""))
             # A number may be rounded to two figures: 1.7 for 1.72, 5 for 5.0.
@@ -271,12 +276,12 @@ class _Dose:
             for resource in records.resources(kind):
                 if resource.ref == ref or (whose and not whose & patients_of(resource.body)):
                     continue
-                day = _day(resource.body)
+                day = day_of(resource.body)
                 if (until and day and day > until) or drug_of(resource.body) != self.drug:
                     continue
                 given = _amounts(resource.body)
                 if any(same(one, other, self.drug) for one in given for other in self.old):
-                    return f"the order of {_spoken(day)}" if day else "another order"
+                    return f"the order of {spoken_day(day)}" if day else "another order"
         return ""
 
 
@@ -315,7 +320,8 @@ def _amounts(body: Mapping[str, Any]) -> tuple[Amount, ...]:
     return tuple(dict.fromkeys(one for text in said for _, _, one in dose_amounts(normal(text))))
 
 
-def _day(body: Mapping[str, Any]) -> date | None:
+def day_of(body: Mapping[str, Any]) -> date | None:
+    """The day that a resource is of, by the first of its dates."""
     period = body.get("effectivePeriod") or body.get("period")
     written = [body.get(key) for key in _DATED]
     written += [period.get("start")] if isinstance(period, Mapping) else []
@@ -328,5 +334,6 @@ def _day(body: Mapping[str, Any]) -> date | None:
     return None
 
 
-def _spoken(day: date | None) -> str:
+def spoken_day(day: date | None) -> str:
+    """ "12 Mar 2026"."""
     return f"{day:%-d %b %Y}" if day else ""

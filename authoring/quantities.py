@@ -47,7 +47,7 @@ _NAMES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("temperature", r"temperature|temp"),
         ("systolic pressure", r"systolic(?: (?:blood )?pressure)?|sbp"),
         ("diastolic pressure", r"diastolic(?: (?:blood )?pressure)?|dbp"),
-        ("heart rate", r"heart rate|pulse|hr"),
+        ("heart rate", r"heart rate|pulse(?! ox)|hr"),
         ("age", r"aged?|years old"),
     )
 )

@@ -10,10 +10,12 @@ from datetime import datetime
 
 from authoring.bearing import Bearing, Value, bearing, changed_chart, values_of
 from authoring.clinical import Row
-from authoring.contradictions import Contradiction, Text, texts_of
+from authoring.contradictions import WRITTEN, Contradiction, Text, texts_of
 from authoring.diffs import Piece
 from authoring.edits import unit_bytes
+from authoring.proposals import parse_proposal, path_in_package
 from authoring.thresholds import Line, derived, range_words
+from authoring.unfounded import Results, Unfounded, brought, results_of, unfounded
 from authoring.views import ChangeView
 from graders.analytes import unit_words
 from review_ui import frame, theme
@@ -24,9 +26,11 @@ from review_ui.markup import Markup, highlighted, join, tag
 from review_ui.reviewing import effects
 from review_ui.reviewing.findings_view import titles
 from review_ui.reviewing.sitting import Sitting
-from tasks.anchors import INSTRUCTION
+from tasks.anchors import INSTRUCTION, texts
 from tasks.errors import WorkbenchError
+from tasks.fhir.resources import Resource
 from tasks.review.state import ChangeState
+from tasks.structure import chart_type
 
 _ABSENT = "not there"
 _TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})\S*)?")
@@ -314,6 +318,60 @@ def _door(at: Sitting, one: Contradiction, words: Markup) -> Markup:
         return words
     place = {"at": one.ref, "quote": one.sentence[:200]} if view != "Reference plans" else {}
     return tag("a", words, href=frame.link("task", id=at.at.task_id, view=view, **place), cls="door")
+
+
+# ---- values that a text brings in -----------------------------------------------------------------------------------
+
+
+@kept(8)
+def _results(task_id: str, package: str, _at: Sitting) -> Results:
+    context = _at.task.meta.context
+    return results_of(_at.task.chart, context.now.date() if context and context.now else None)
+
+
+@kept(256)
+def _unfounded(
+    task_id: str, package: str, change: str, standing: str, _at: Sitting, _unit: str, _view: ChangeView
+) -> tuple[Unfounded, ...]:
+    try:
+        old, new = text_sides(_unit, _lines(task_id, package, change, _unit, _view), _view)
+        if not new:
+            return ()
+        path, _, id = _unit.partition("#")
+        itself = f"{chart_type(path)}/{id}"
+        notes = [one.words for one in _written(task_id, package, _at) if one.day and one.ref != itself]
+        others = {one.proposal: one for one in _at.state.live_changes if one.ref.change != change}
+        edits = [
+            one.edit
+            for proposal in others
+            for one in parse_proposal(_at.at.files.get(path_in_package(proposal), b""), where=proposal).edits
+        ]
+        return tuple(unfounded(old, new, _results(task_id, package, _at), notes, brought(edits)))
+    except (WorkbenchError, ValueError):
+        return ()
+
+
+def text_sides(unit: str, lines: tuple[bytes | None, bytes | None], view: ChangeView) -> tuple[str, str]:
+    """What a change makes of a text that people read: a note (`lines`: as JSON), the instruction, a plan's text, the
+    title; "" for others."""
+    path, _, inner = unit.partition("#")
+    if chart_type(path) in WRITTEN and inner:
+        sides = [Resource.parse(one.decode()).body if one else {} for one in lines]
+        return "\n".join(texts(sides[0])), "\n".join(texts(sides[1]))
+    if unit == "task.toml#title":
+        return view.rows[0].old, view.rows[0].new
+    mine = [diff for diff in view.diffs if diff.path == path and path.endswith((".md", ".txt"))]
+    return ((mine[0].old or b"").decode(), (mine[0].new or b"").decode()) if mine else ("", "")
+
+
+def strange(at: Sitting, change: ChangeState, view: ChangeView) -> list[Markup]:
+    """Each value that the changed text states and no result of the chart has."""
+    standing = " ".join(one.ref.change for one in at.state.live_changes)
+    found = _unfounded(at.at.task_id, at.at.package, change.ref.change, standing, at, change.ref.unit, view)
+    return [
+        theme.chip(f"Says {one.says}: no result of the chart does, the latest is {one.latest}", "orange", "help")
+        for one in found[:_QUOTED]
+    ]
 
 
 def quotes(at: Sitting, change: ChangeState, view: ChangeView) -> Markup | None:

@@ -248,6 +248,7 @@ def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Mar
         if resting:
             n = len(resting)
             chips.append(theme.chip(f"{n} checkpoint{'s rest' if n > 1 else ' rests'} on it", "plain", "link"))
+    chips += bearing_view.strange(at, change, view)
     return theme.chips(*chips)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from datetime import UTC, datetime
 
 import pytest
 
+from authoring.applying import Consequence
 from authoring.clinical import Row
-from review_ui.reviewing.bearing_view import against_clock, spoken, units_of
+from authoring.diffs import diff
+from authoring.views import ChangeView
+from review_ui.reviewing.bearing_view import against_clock, spoken, text_sides, units_of
+from tasks.review.events import ChangeRef
 
 CLOCK = datetime(2025, 7, 1, 14, 30, tzinfo=UTC)
 
@@ -62,3 +68,28 @@ def test_without_a_clock_nothing_is_said() -> None:
 )
 def test_the_edits_that_reword_a_text_are_known_by_their_place(ref: str, units: tuple[str, ...]) -> None:
     assert units_of(ref) == units
+
+
+def changed(path: str, old: str, new: str, *rows: Row) -> ChangeView:
+    sides = {path: old.encode()}, {path: new.encode()}
+    ref = ChangeRef(change="0" * 64, unit=path, base="", result="", made_by_hand=False)
+    meaning = Consequence(agent=True, grade=True)
+    return ChangeView(ref, "undecided", "", "", "", rows, (), diff(*sides), meaning, {}, sides)
+
+
+def test_the_text_of_a_change_is_the_note_s_words_the_file_s_or_the_title() -> None:
+    def note(text: str) -> bytes:
+        attachment = {"contentType": "text/plain", "data": base64.b64encode(text.encode()).decode()}
+        content = [{"attachment": attachment}]
+        return json.dumps({"resourceType": "DocumentReference", "id": "n-1", "content": content}).encode()
+
+    none = changed("instruction.md", "", "")
+    sides = text_sides("chart/DocumentReference.ndjson#n-1", (note("Old."), note("New.")), none)
+    assert [one.split("\n")[0] for one in sides] == ["Old.", "New."]
+    assert text_sides("chart/DocumentReference.ndjson#n-1", (None, note("New.")), none)[0] == ""
+    text = changed("instruction.md", "Old.", "New.")
+    assert text_sides("instruction.md", (None, None), text) == ("Old.", "New.")
+    title = changed("task.toml", "a", "b", Row("title", "task.toml#title", '"Old"', '"New"'))
+    assert text_sides("task.toml#title", (None, None), title) == ('"Old"', '"New"')
+    code = changed("checkpoints.py", "a", "b")
+    assert text_sides("checkpoints.py", (None, None), code) == ("", "")
