@@ -153,14 +153,16 @@ def trial_row(
 
 
 def scored(outcome: TrialOutcome, task: Task | str, verdicts: Sequence[Verdict]) -> tuple[TaskResult | None, str, str]:
-    """(result, digest of the checkpoints that it is by, note). The result is None where no verdict is by the present
-    checkpoints: verdicts on older ones never make a result."""
+    """(result, digest of the checkpoints that it is by, note). The result is None where verdicts on the present
+    checkpoints do not make one and grading would add some: verdicts on older ones never make a result."""
     if isinstance(task, str):
         return None, "", f"the task cannot be loaded: {task}"
     if any(verdict.grade_digest == task.grade_digest for verdict in verdicts):
         found = task_result(task.checkpoints, verdicts, task.grade_digest)
-        weak = any("[process]" in verdict.grader.name for verdict in found.deciding.values())
-        return found, task.grade_digest, WEAKER_SANDBOX if weak else ""
+        lacking = any(one.criticality != "optional" and one.id not in found.deciding for one in task.checkpoints)
+        if found.result != "ungraded" or not lacking or outcome.agent_digest != task.agent_digest:
+            weak = any("[process]" in verdict.grader.name for verdict in found.deciding.values())
+            return found, task.grade_digest, WEAKER_SANDBOX if weak else ""
     if outcome.agent_digest != task.agent_digest:
         return None, "", CHANGED_TASK
     return None, "", CHANGED_CHECKPOINTS if verdicts else NOT_GRADED

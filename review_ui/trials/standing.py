@@ -36,5 +36,6 @@ def standing(outcome: TrialOutcome | None, task: Task, given: Sequence[Verdict])
         lacking = any(one.id not in result.deciding for one in task.checkpoints)
         return Standing(result, result.deciding, regrades=lacking and same_task)
     due: Literal["regrade", "run again"] = "run again" if note == CHANGED_TASK else "regrade"
-    last = deciding_verdicts(task.checkpoints, given, given[-1].grade_digest) if given else {}
-    return Standing(None, last, earlier=bool(given), due=due, regrades=due == "regrade")
+    now = deciding_verdicts(task.checkpoints, given, task.grade_digest)
+    last = deciding_verdicts(task.checkpoints, given, given[-1].grade_digest) if given and not now else now
+    return Standing(None, last, earlier=bool(given) and not now, due=due, regrades=due == "regrade")

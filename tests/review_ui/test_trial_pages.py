@@ -155,6 +155,7 @@ def test_trial_page_and_reports_go_by_one_rule(batch: Batch, folder: Path) -> No
     for one, of, verdicts, due, regrades in [
         (outcome, now, given, "", False),
         (outcome, now, given[:1], "", True),
+        (outcome, now, [given[0].model_copy(update={"result": "pass"})], "regrade", True),
         (outcome, later, given, "regrade", True),
         (outcome, now, [], "regrade", True),
         (other, later, given, "run again", False),
