@@ -129,6 +129,8 @@ def _print(view: ChangeView, state: ReviewState) -> None:
     typer.echo(f"{ref.change[:12]}  {ref.unit}  {view.status}, by {view.made_by}  {view.consequence.word}")
     if ref.weakens_safety:
         typer.echo("  WEAKENS A SAFETY CHECKPOINT")
+    if view.unreadable:
+        typer.echo(f"  CANNOT BE READ BY ITSELF, so that what follows is not known: {view.unreadable}")
     if ref.group:
         others = [c.ref.change[:12] for c in state.changes.values() if c.ref.group == ref.group and c.ref != ref]
         typer.echo(f"  decided together with {', '.join(others)}")

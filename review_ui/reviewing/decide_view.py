@@ -201,11 +201,12 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
         frame.show(last)
     view = view_of(at, change)
     if isinstance(view, str):
-        frame.show(frame.notice("This change no longer applies to the task as it stands.",
-                                f"It can be rejected, discussed or vetoed, not approved. {view}"))  # fmt: skip
+        frame.show(frame.notice("This change no longer applies to the task as it stands.", view))
     else:
         shown(at, change, view)
         folds(at, change, view)
+    if isinstance(view, str) or view.unreadable:
+        frame.show(tag("p", "It can be rejected, discussed or vetoed, not approved.", cls="b sm"))
     standing = change.decisions.get(at.me)
     if standing is not None:
         others = [one for person, one in change.decisions.items() if person != at.me]
@@ -225,8 +226,8 @@ def one(at: Sitting, change: ChangeState, drafts: Mapping[str, str]) -> None:
 def shown(at: Sitting, change: ChangeState, view: ChangeView) -> None:
     """The change, what follows from it, what it would do to grading, its consequences."""
     if view.unreadable:
-        words = "It can be rejected, discussed or vetoed, not approved. What would follow from it is not known."
-        frame.show(frame.notice("This change cannot be read by itself.", f"{why_unreadable(view.unreadable)} {words}"))
+        words = f"{why_unreadable(view.unreadable)} What would follow from it is not known."
+        frame.show(frame.notice("This change cannot be read by itself.", words))
     elif view.read_with:
         frame.show(tag("p", theme.icon("link", "mute"), f" {READ_WITH[view.read_with]}", cls="sm"))
     frame.show(change_card(at, change, view, bearing_view.follows(at, change, view)))
