@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,14 +15,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from runtime import jobs
-from tasks.package import SUITE
 from tasks.workspace import Workspace
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif("nephrology-finerenone-011" not in SUITE.list(), reason="the bundled task is not there"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "nephrology-finerenone-011"
@@ -66,21 +62,17 @@ def test_two_clicks_run_the_checks_once_while_the_reviewer_goes_on_writing(
     expect(words).to_be_visible()
     head = reviews.desk(workspace, reviews.ONE).store.head()
     words.press_sequentially("No time is given", delay=10)
-    button = page.get_by_role("button", name=RUN)
-    box = button.bounding_box()
-    assert box
-    for _ in range(2):
-        page.mouse.click(box["x"] + 30, box["y"] + 10)
-        page.wait_for_timeout(450)
-    expect(page.get_by_text(re.compile(rf"{DOING}, \d+ of \d+ …"))).to_be_visible()
-    # It draws itself anew each second; that takes nothing from the field.
-    words.press_sequentially(", and nobody is named to do it.", delay=60)
-    page.get_by_role("radiogroup", name="Weight").get_by_role("radio", name="Should").click()
-    # The other reviewer sees that it runs, and not who asked; only who asked may stop it.
-    other.open(at(reviews.TWO))
-    expect(other.page.get_by_text(DOING)).to_be_visible()
-    assert other.page.get_by_role("button", name="Stop").count() == 0
-    assert "Demo reviewer 1" not in other.page.locator(".st-key-checks-job").inner_text()
+    reviews.twice(seen, page.get_by_role("button", name=RUN), workspace, at_rest=False)
+    with reviews.held_up(workspace, counting=True):
+        expect(page.get_by_text(re.compile(rf"{DOING}, \d+ of \d+ …"))).to_be_visible()
+        # It draws itself anew each second; that takes nothing from the field.
+        words.press_sequentially(", and nobody is named to do it.", delay=60)
+        page.get_by_role("radiogroup", name="Weight").get_by_role("radio", name="Should").click()
+        # The other reviewer sees that it runs, and not who asked; only who asked may stop it.
+        other.open(at(reviews.TWO))
+        expect(other.page.get_by_text(DOING)).to_be_visible()
+        assert other.page.get_by_role("button", name="Stop").count() == 0
+        assert "Demo reviewer 1" not in other.page.locator(".st-key-checks-job").inner_text()
     for one in (seen, other):
         found(one.page)
     expect(words).to_have_value("No time is given, and nobody is named to do it.")
@@ -100,21 +92,25 @@ def test_it_is_stopped_started_anew_and_outlives_the_page_and_the_server(
     serve: Callable[..., Any], workspace: Workspace, look: Callable[..., Any], reviews: ModuleType, playwright: object
 ) -> None:
     environment = {"WORKBENCH_WORKSPACE": str(workspace.path)}
-    with serve(ROOT / "app.py", environment) as url:
+    with ExitStack() as server:
+        url = server.enter_context(serve(ROOT / "app.py", environment))
         seen = look(url)
         seen.open(at(reviews.ONE))
         seen.page.get_by_role("button", name=RUN).click(delay=60)
-        seen.page.get_by_role("button", name="Stop").click(delay=60)
+        with reviews.held_up(workspace) as job:
+            seen.page.get_by_role("button", name="Stop").click(delay=60)
+            reviews.stopped(workspace, job)
         expect(seen.page.get_by_text("It was stopped.")).to_be_visible()
         seen.page.get_by_role("button", name=RUN).click(delay=60)
-        expect(seen.page.get_by_text(DOING)).to_be_visible()
-        # Another page right away: what was asked for goes on.
-        seen.page.get_by_role("link", name="Trials").click()
-        expect(seen.page.get_by_text("Nothing has been run")).to_be_visible()
-        port = urllib.parse.urlsplit(url).port
-        seen.page.close()
-    newest, _ = jobs.jobs(workspace)
-    assert jobs.status(workspace, newest).state == "running", "the server is gone, the job is not"
+        with reviews.held_up(workspace, 2) as job:
+            expect(seen.page.get_by_text(DOING)).to_be_visible()
+            # Another page right away: what was asked for goes on.
+            seen.page.get_by_role("link", name="Trials").click()
+            expect(seen.page.get_by_text("Nothing has been run")).to_be_visible()
+            port = urllib.parse.urlsplit(url).port
+            seen.page.close()
+            server.close()
+            assert jobs.status(workspace, job).state == "running", "the server is gone, the job is not"
     with serve(ROOT / "app.py", environment, port) as url:
         seen = look(url)
         seen.open(at(reviews.ONE))

@@ -7,22 +7,19 @@ import re
 import tomllib
 import urllib.parse
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from runtime import jobs
 from tasks.package import SUITE
 from tasks.workspace import Workspace
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif("nephrology-finerenone-011" not in SUITE.list(), reason="the bundled task is not there"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "nephrology-finerenone-011"
@@ -56,17 +53,6 @@ def at(who: str) -> str:
     return f"/signoff?id={TASK}&as={who}"
 
 
-def twice(page: Page, name: str) -> None:
-    """Two clicks on the same place, 450 ms apart."""
-    button = page.get_by_role("button", name=name)
-    expect(button).to_be_enabled()
-    box = button.bounding_box()
-    assert box
-    for _ in range(2):
-        page.mouse.click(box["x"] + 30, box["y"] + 10)
-        page.wait_for_timeout(450)
-
-
 def applied(workspace: Workspace, reviews: ModuleType) -> list[str]:
     """The submissions that applied something."""
     desk = reviews.desk(workspace, reviews.LEAD)
@@ -80,16 +66,17 @@ def test_two_clicks_apply_once_and_everybody_sees_how_far_it_is_and_how_it_ended
     lead, other = look(app), look(app)
     other.open(at(reviews.TWO))
     lead.open(at(reviews.LEAD))
-    twice(lead.page, "Apply 1 accepted change")
-    told = lead.page.get_by_text("Applying the accepted changes: check")
-    expect(told).to_be_visible()
-    expect(lead.page.get_by_role("button", name="Apply 1 accepted change")).to_have_count(0)
-    lead.page.reload()
-    expect(lead.page.get_by_text(re.compile(r"check, \d+ of \d+ …"))).to_be_visible()
-    # Another person's page, and one that may not stop it.
-    other.open(at(reviews.TWO))
-    expect(other.page.get_by_text("Applying the accepted changes: check")).to_be_visible()
-    assert other.page.get_by_role("button", name="Stop").count() == 0
+    reviews.twice(lead, lead.page.get_by_role("button", name="Apply 1 accepted change"), workspace)
+    progress = lead.page.get_by_text(re.compile(r"Applying the accepted changes: check, \d+ of \d+ …"))
+    with reviews.held_up(workspace, counting=True):
+        expect(progress).to_be_visible()
+        expect(lead.page.get_by_role("button", name="Apply 1 accepted change")).to_have_count(0)
+        lead.page.reload()
+        expect(progress).to_be_visible()
+        # Another person's page, and one that may not stop it.
+        other.open(at(reviews.TWO))
+        expect(other.page.get_by_text("Applying the accepted changes: check")).to_be_visible()
+        assert other.page.get_by_role("button", name="Stop").count() == 0
     for seen in (lead, other):
         expect(seen.page.get_by_text("Version 2 is applied")).to_be_visible()
     assert len(jobs.jobs(workspace)) == 1
@@ -103,15 +90,17 @@ def test_it_goes_on_while_the_page_is_closed_and_the_server_starts_again(
     serve: Callable[..., Any], workspace: Workspace, look: Callable[..., Any], reviews: ModuleType, playwright: object
 ) -> None:
     environment = {"WORKBENCH_WORKSPACE": str(workspace.path)}
-    with serve(ROOT / "app.py", environment) as url:
+    with ExitStack() as server:
+        url = server.enter_context(serve(ROOT / "app.py", environment))
         seen = look(url)
         seen.open(at(reviews.LEAD))
         seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
-        expect(seen.page.get_by_text("Applying the accepted changes: check")).to_be_visible()
-        port = urllib.parse.urlsplit(url).port
-        seen.page.close()
-    (job,) = jobs.jobs(workspace)
-    assert jobs.status(workspace, job).state == "running", "the server is gone, the job is not"
+        with reviews.held_up(workspace) as job:
+            expect(seen.page.get_by_text("Applying the accepted changes: check")).to_be_visible()
+            port = urllib.parse.urlsplit(url).port
+            seen.page.close()
+            server.close()
+            assert jobs.status(workspace, job).state == "running", "the server is gone, the job is not"
     with serve(ROOT / "app.py", environment, port) as url:
         seen = look(url)
         seen.open(at(reviews.LEAD))
@@ -127,7 +116,9 @@ def test_a_stop_leaves_nothing_applied_and_it_can_be_pressed_anew(
     seen = look(app)
     seen.open(at(reviews.LEAD))
     seen.page.get_by_role("button", name="Apply 1 accepted change").click(delay=60)
-    seen.page.get_by_role("button", name="Stop").click(delay=60)
+    with reviews.held_up(workspace) as job:
+        seen.page.get_by_role("button", name="Stop").click(delay=60)
+        reviews.stopped(workspace, job)
     expect(seen.page.get_by_text("It was stopped.")).to_be_visible()
     assert (store.head(), applied(workspace, reviews)) == (head, [])
     seen.page.get_by_role("button", name="Run the gate").click(delay=60)

@@ -3,6 +3,7 @@ decision leaves the keyboard where it was, Esc loses nothing, and a key that is 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -39,7 +40,7 @@ def suite(packages: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def page(
     serve: Callable[..., Any], look: Callable[..., Any], reviews: ModuleType, suite: Path, tmp_path: Path,
     playwright: object,
-) -> Iterator[tuple[Page, Workspace]]:  # fmt: skip
+) -> Iterator[tuple[Any, Workspace]]:  # fmt: skip
     """Ten changes up for the first reviewer, on the screen."""
     workspace = reviews.opened(Workspace(tmp_path / "workspace"), TASK, suite)
     reviews.judged(workspace, TASK, demo_reviewer_1=(reviews.finding("f-1", "It does not say by when."),))
@@ -47,8 +48,8 @@ def page(
     with serve(ROOT / "app.py", {"WORKBENCH_WORKSPACE": str(workspace.path)}) as url:
         seen = look(url)
         seen.open(f"/decide?id={TASK}&as={reviews.ONE}")
-        on(seen.page, 1)
-        yield seen.page, workspace
+        on(seen, 1)
+        yield seen, workspace
 
 
 def edits(reviews: ModuleType, workspace: Workspace) -> tuple[dict[str, Any], ...]:
@@ -70,8 +71,9 @@ def edits(reviews: ModuleType, workspace: Workspace) -> tuple[dict[str, Any], ..
     return tuple(made)
 
 
-def on(page: Page, number: int) -> None:
+def on(seen: Any, number: int) -> None:
     """The change is on the screen with its own buttons, and the page is at rest."""
+    page = seen.page
     expect(page.get_by_text(f"Change {number} of 10", exact=True)).to_be_visible()
     # The list's row of this change and the decision buttons carry the same id.
     page.wait_for_function(
@@ -81,16 +83,7 @@ def on(page: Page, number: int) -> None:
           return id("rail-on-") && id("rail-on-") === id("do-approve-");
         }"""
     )
-    rest(page)
-
-
-def rest(page: Page) -> None:
-    page.wait_for_function(
-        "() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'"
-        " && document.querySelectorAll('[data-stale=true]').length === 0"
-    )
-    # What has been drawn hears keys once it has been painted.
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    seen.settle()
 
 
 def tab_to(page: Page, name: str, most: int = 60) -> list[str]:
@@ -106,9 +99,10 @@ def tab_to(page: Page, name: str, most: int = 60) -> list[str]:
 
 
 def test_ten_changes_with_the_keyboard_alone_up_to_the_submission(
-    page: tuple[Page, Workspace], reviews: ModuleType
+    page: tuple[Any, Workspace], reviews: ModuleType
 ) -> None:
-    at, workspace = page
+    seen, workspace = page
+    at: Page = seen.page
     # The order of Tab is that of the page: stages, the list of changes, the change, then the bar.
     passed = tab_to(at, "Comment")
     stages = next(place for place, name in enumerate(passed) if name.endswith("Review"))
@@ -120,23 +114,23 @@ def test_ten_changes_with_the_keyboard_alone_up_to_the_submission(
     # A comment, then Esc: nothing is lost, and the letters of it decide nothing.
     at.keyboard.type("Axd juk: by when is what I asked.", delay=5)
     at.keyboard.press("Escape")
-    rest(at)
+    seen.settle()
     expect(at.get_by_role("textbox", name="Comment")).to_have_value("Axd juk: by when is what I asked.")
     expect(at.get_by_text("Change 1 of 10", exact=True)).to_be_visible()
     tab_to(at, "Approve")
     expect(at.get_by_role("button", name="Approve with comment")).to_be_focused()
     at.keyboard.press("Enter")
     # The keyboard stays on Approve: of the next change.
-    on(at, 2)
+    on(seen, 2)
     expect(at.locator("[class*='st-key-do-approve-'] button")).to_be_focused()
     at.keyboard.press("Enter")
-    on(at, 3)
+    on(seen, 3)
     expect(at.locator("[class*='st-key-do-approve-'] button")).to_be_focused()
 
     # A veto by its key; its fields by Tab and arrows; it goes on by itself to nothing unseen.
     at.keyboard.press("Shift+V")
     expect(at.get_by_text("Your veto: it still needs a reason and the harm.")).to_be_visible()
-    rest(at)
+    seen.settle()
     for group, arrows in (("Kind of harm", 1), ("Severity", 2), ("Likelihood", 1)):
         radio = at.get_by_role("radiogroup", name=group).get_by_role("radio")
         for _ in range(60):
@@ -151,38 +145,45 @@ def test_ten_changes_with_the_keyboard_alone_up_to_the_submission(
     at.keyboard.type("A missed recheck can kill.", delay=5)
     at.keyboard.press("Tab")
     expect(at.get_by_text("it still needs")).to_have_count(0)
-    rest(at)
+    seen.settle()
     at.keyboard.press("j")
-    on(at, 4)
+    on(seen, 4)
 
-    # A key that is held down decides once.
-    for _ in range(12):
+    # A key that is held down decides once: held until the next change stands there, and longer.
+    at.keyboard.down("a")
+    deadline = time.monotonic() + 60
+    while not at.get_by_text("Change 5 of 10", exact=True).is_visible():
+        assert time.monotonic() < deadline
+        at.wait_for_timeout(60)
+        at.keyboard.down("a")
+    on(seen, 5)
+    for _ in range(5):
         at.keyboard.down("a")
         at.wait_for_timeout(60)
     at.keyboard.up("a")
-    on(at, 5)
+    on(seen, 5)
     for number in range(5, 10):
         at.keyboard.press("a")
-        on(at, number + 1)
+        on(seen, number + 1)
     at.keyboard.press("u")
-    on(at, 9)
+    on(seen, 9)
     at.keyboard.press("x")
     expect(at.get_by_text("Rejected: it still needs a reason.")).to_be_visible()
-    rest(at)
+    seen.settle()
     tab_to(at, "Comment")
     at.keyboard.type("Not plausible.", delay=5)
     at.keyboard.press("Tab")
     expect(at.get_by_text("it still needs")).to_have_count(0)
-    rest(at)
+    seen.settle()
     at.keyboard.press("n")
-    on(at, 10)
+    on(seen, 10)
     at.keyboard.press("a")
     expect(at.get_by_text("10 of 10 decided in this sitting")).to_be_visible()
-    rest(at)
+    seen.settle()
     tab_to(at, "Submit 10 decisions")
     at.keyboard.press("Enter")
     expect(at.get_by_text("submitted").first).to_be_visible()
-    rest(at)
+    seen.settle()
     state = reviews.desk(workspace, reviews.ONE).state(TASK)
     given = [one.decisions[reviews.ONE] for one in state.changes.values()]
     assert sorted(one.decision for one in given) == [*["approve"] * 8, "reject", "veto"]

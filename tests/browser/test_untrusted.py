@@ -8,6 +8,7 @@ into its note, so that they stand in trials too.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,15 +19,34 @@ from playwright.sync_api import expect
 
 from runtime.batch import Item
 from tasks.package import FolderSource
+from tasks.people import person
 from tasks.workspace import Workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Person -> the text of the corpus that is their name.
+NAMED = {
+    "demo-reviewer-1": "script", "demo-reviewer-2": "bidi", "demo-lead": "zero width", "demo-author": "image",
+    "demo-adjudicator": "style", "demo-pharmacist": "markdown image", "demo-researcher": "banner",
+    "demo-steward": "entity",
+}  # fmt: skip
 SOLVE, CHECK, DECIDE = "hostile-solve", "hostile-check", "hostile-decide"
 R1, LEAD = "as=demo-reviewer-1", "as=demo-lead"
 TRIAL = f"/trial?batch=b-1&task={DECIDE}&agent=parrot&run=1"
-NOT_OURS = ("stLogo", "stToolbar", "stMainMenu", "stPopoverButton")
+ADJUDICATOR = "as=demo-adjudicator"
+JUDGED = """
+[[checkpoint]]
+id = "cp3"
+title = "The note says what to do"
+capability = "documentation"
+criticality = "required"
+reachable = ["paper"]
+rests_on = ['instruction#"potassium"']
+grader = "judge"
+file = "/workspace/output/note.md"
+rubric = {{pass = {words}, fail = "Says neither."}}
+"""
 #: Address, words that the drawn page shows, and a button or link that has to be there and not covered.
 PAGES = {
     "who": ("/", "Who are you?", ("button", "This is me")),
@@ -46,6 +66,7 @@ PAGES = {
     "propose": (f"/propose?id={DECIDE}&{LEAD}", "Your proposal", ("button", "Add to the proposal")),
     "model-draft": (f"/proposals?id={DECIDE}&{LEAD}", "Let a model draft", ("link", "By hand")),
     "decide": (f"/decide?id={DECIDE}&{R1}", "Change 1 of", ("button", "Veto, unsafe")),
+    "adjudicate": (f"/decide?id={DECIDE}&{ADJUDICATOR}", "Split: ", ("button", "Reject the change")),
     "signoff": (f"/signoff?id={DECIDE}&{LEAD}", "Audit trail", ("button", "Verify against the repository")),
     "run": (f"/run?{LEAD}", "What this will do", ("button", "Start")),
     "models": (f"/models?{LEAD}", "Models", ("link", "Home")),
@@ -55,9 +76,26 @@ PAGES = {
     "trial-chart": (f"{TRIAL}&chart=1&step=2&{LEAD}", "Chart after step 2", ("link", "Back to the trial")),
     "results": (f"/results?batch=b-1&{LEAD}", "Leaderboard", ("link", "Calibrate the judge")),
     "results-rows": (f"/results?batch=b-1&view=Every+task+and+agent&{LEAD}", "A row a task", ("button", "Export")),
-    "calibrate": (f"/calibrate?batch=b-1&{R1}", "Calibrate the judge", ("link", "Home")),
+    "calibrate": (f"/calibrate?batch=b-1&{R1}", "Calibrate the judge", ("radio", "Fail")),
     "guide": (f"/guide?{R1}", "A worked example", ("link", "Home")),
 }  # fmt: skip
+
+
+#: Pages on which nothing of it stands as text: they name tasks by id, or draw a table on a canvas.
+BARE = ("run", "models", "trials", "results-rows", "guide")
+#: Pages with all of a text, a plan or a trial; the others show titles and names.
+WHOLE = (
+    "task", "task-note", "task-checkpoints", "task-resources", "task-plans", "solve", "submitted", "propose",
+    "adjudicate", "signoff",
+)  # fmt: skip
+
+
+def planted(name: str) -> tuple[str, ...]:
+    """The texts of the corpus that have to stand on a page, for it to be tried at all."""
+    if name in BARE:
+        return ()
+    whole = ("style", "banner", "entity", "directive", "template", "markdown image")
+    return ("script", "image", "U+202E", *(whole if name in WHOLE else ()))
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +103,12 @@ def workspace(packages: ModuleType, reviews: ModuleType, tmp_path_factory: pytes
     """Three tasks full of the corpus, at three stages, judged by people whose names are of it as well."""
     root = tmp_path_factory.mktemp("untrusted")
     corpus = list(packages.CORPUS.values())
+    names = {who: packages.CORPUS[text][:99] for who, text in NAMED.items()}
     everything = "\n\n".join(corpus)
     for id in (SOLVE, CHECK, DECIDE):
         folder = packages.write_hostile(root / "suite", id)
+        with (folder / "checkpoints.toml").open("a", encoding="utf-8") as file:
+            file.write(JUDGED.format(words=json.dumps(everything)))
         plan = folder / "solution" / "repeat"
         plan.mkdir(parents=True)
         written = {
@@ -87,9 +128,12 @@ def workspace(packages: ModuleType, reviews: ModuleType, tmp_path_factory: pytes
     made = Workspace(root / "workspace")
     assert made.settings.people
     settings = made.settings_file.read_text("utf-8")
-    for n, name in enumerate(("Demo reviewer 1", "Demo reviewer 2", "Demo lead", "Demo author", "Demo adjudicator")):
-        settings = settings.replace(f'name = "{name}"', f"name = {json.dumps(corpus[n][:99])}")
+    for who, name in names.items():
+        was = person(made.settings.people, who).name
+        settings = settings.replace(f'name = "{was}"', f"name = {json.dumps(name)}")
     made.settings_file.write_text(settings, "utf-8")
+    made = Workspace(root / "workspace")
+    assert {who: person(made.settings.people, who).name for who in names} == names
     for id in (SOLVE, CHECK, DECIDE):
         reviews.opened(made, id, root / "suite")
     plan_words = {**dict.fromkeys(reviews.LABELS, everything), "confidence": "sure"}
@@ -109,7 +153,7 @@ def workspace(packages: ModuleType, reviews: ModuleType, tmp_path_factory: pytes
         at = reviews.desk(made, who)
         at.lock_plan(DECIDE, plan_words)
         at.amend_plan(DECIDE, everything)
-        given = reviews.review(("cp1", "cp2"), findings=findings if who == reviews.ONE else ())
+        given = reviews.review(("cp1", "cp2", "cp3"), findings=findings if who == reviews.ONE else ())
         verdicts = tuple({**one, "comment": everything} for one in given["verdicts"])
         ratings = tuple({**one, "rating": "wrong", "comment": everything} for one in given["ratings"])
         at.submit_review(DECIDE, {**given, "verdicts": verdicts, "ratings": ratings})
@@ -127,6 +171,10 @@ def workspace(packages: ModuleType, reviews: ModuleType, tmp_path_factory: pytes
     first = prepared.changes[0]
     veto = {"change": first.change, "base": first.base, "result": first.result, "decision": "veto", "harm": harm}
     other.decide(DECIDE, [{**veto, "reason": everything}])
+    third = prepared.changes[2]
+    same = {"change": third.change, "base": third.base, "result": third.result}
+    reviews.desk(made, reviews.ONE).decide(DECIDE, [{**same, "decision": "approve", "reason": everything}])
+    other.decide(DECIDE, [{**same, "decision": "reject", "reason": everything}])
     source = FolderSource(root / "suite")
     items = [
         Item(source.load(id), agent, 1, source.root / id)
@@ -156,12 +204,12 @@ def is_only_text(page: Any) -> None:
     assert page.evaluate(f"() => [...document.querySelectorAll('.stHtml *')].filter({fixed}).length") == 0
     body = page.inner_text("body")
     assert not any(unseen in body for unseen in "\u202e\u202c\u200b\u2060\ufeff")
-    assert "49" not in [one.strip() for one in body.split("\n")]
+    assert not re.search(r"49 \$\{7\*7\}|\{\{7\*7\}\} \$?49|49 \$?49", body)
 
 
 @pytest.mark.parametrize("name", list(PAGES))
 def test_what_people_and_charts_say_is_text_and_the_pages_buttons_work(
-    app: str, one_by_one: Callable[[str, str], Any], name: str
+    app: str, one_by_one: Callable[[str, str], Any], packages: ModuleType, name: str
 ) -> None:
     path, words, (role, label) = PAGES[name]
     seen = one_by_one(app, path)
@@ -169,26 +217,51 @@ def test_what_people_and_charts_say_is_text_and_the_pages_buttons_work(
     expect(page.get_by_text(words).first).to_be_visible()
     seen.settle()
     is_only_text(page)
-    # A trial click: scrolled to, at rest, and hit at its middle, so that nothing covers it.
-    page.get_by_role(role, name=label).first.click(trial=True)
-    assert seen.faults(beside=NOT_OURS) == []
+    shown = page.inner_text("body")
+    assert [text for text in planted(name) if packages.CORPUS.get(text, text) not in shown] == []
+    assert seen.faults() == []
     for width in (1280, 640):
         seen.fits(width)
+        # A trial click: scrolled to, at rest, and hit at its middle, so that nothing covers it. The bar's own links are
+        # in a menu where it is narrow.
+        if width == 1280 or label != "Home":
+            page.get_by_role(role, name=label).first.click(trial=True)
     assert seen.outside == []
 
 
-def test_the_veto_can_be_placed_over_any_text(app: str, look: Callable[..., Any]) -> None:
+def test_a_veto_is_placed_over_any_text(
+    app: str, look: Callable[..., Any], reviews: ModuleType, workspace: Workspace
+) -> None:
     seen = look(app)
     seen.open(f"/decide?id={DECIDE}&{R1}")
     page = seen.page
     for button in ("Approve", "Reject", "Discuss", "Veto, unsafe"):
         expect(page.get_by_role("button", name=button)).to_be_in_viewport()
+    page.keyboard.press("j")
+    expect(page.get_by_text("Change 2 of 3")).to_be_visible()
+    seen.settle()
+    page.get_by_role("button", name="Veto, unsafe").click(delay=60)
+    expect(page.get_by_text("A veto names the harm")).to_be_visible()
+    seen.settle()
+    assert seen.faults() == []
+    for group, word in (("Kind of harm", "By what is left out"), ("Severity", "Severe"), ("Likelihood", "Possible")):
+        page.get_by_role("radiogroup", name=group).get_by_role("radio", name=word, exact=True).click()
+    comment = page.get_by_role("textbox", name="Comment")
+    comment.fill("It reads as an order.")
+    comment.blur()
+    expect(page.get_by_text("it still needs")).to_have_count(0)
+    page.get_by_role("button", name="Summary").click(delay=60)
+    page.get_by_role("button", name="Submit 1 decision").click(delay=60)
+    expect(page.get_by_text("Your veto, submitted").first).to_be_visible()
+    vetoes = reviews.desk(workspace, reviews.ONE).state(DECIDE).vetoes
+    assert [one.reason for one in vetoes if one.owner == reviews.ONE] == ["It reads as an order."]
     assert seen.outside == []
 
 
-def test_an_error_page_shows_an_id_and_no_patient_text(
-    serve: Callable[..., Any], packages: ModuleType, look: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_task_that_cannot_be_read_shows_an_id_and_sends_no_patient_text(
+    serve: Callable[..., Any], packages: ModuleType, look: Callable[..., Any], load: Callable[[str], ModuleType],
+    tmp_path: Path,
+) -> None:  # fmt: skip
     folder = packages.write(tmp_path / "tasks")
     chart = folder / "chart" / "Condition.ndjson"
     chart.write_text(
@@ -197,7 +270,8 @@ def test_an_error_page_shows_an_id_and_no_patient_text(
     environment = {"TASKS": str(tmp_path / "tasks"), "WORKBENCH_WORKSPACE": str(tmp_path / "workspace")}
     with serve(Path(__file__).with_name("hostile_app.py"), environment) as url:
         seen = look(url)
+        wire = load("wire").Wire(seen.page)
         seen.open("/task?id=nephrology-small")
-        expect(seen.page.get_by_text("This page stopped. Error")).to_be_visible()
-        assert "Somebody" not in seen.page.content()
-        assert "Condition.ndjson" in seen.page.inner_text("body")
+        expect(seen.page.get_by_text(re.compile("This page stopped. Error [0-9a-f]{8}"))).to_be_visible()
+        assert wire.found("Somebody", "Condition.ndjson") == ["Condition.ndjson"]
+        assert seen.faults() == []
