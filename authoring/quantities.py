@@ -274,7 +274,7 @@ def named(text: str) -> list[Named]:
 
 #: What may stand right behind a number and makes it no result: a time, a count, a dose form.
 _NOT_A_RESULT = re.compile(
-    r"\s*-?\s*(?:(?:h|hrs?|hours?|d|days?|wks?|weeks?|mo|months?|y|yrs?|years?|min|minutes?|times?|x(?!\s*10)|tab\w*|cap\w*|"
+    r"\s*-?\s*(?:(?:h|hrs?|hours?|d|days?|wks?|weeks?|mo|months?|y|yrs?|years?|min|minutes?|times?|x(?!\s*10[*^⁹³⁶])|tab\w*|cap\w*|"
     r"pills?|doses?|puffs?|drops?|st|nd|rd|th)\b|/\d)"
 )
 #: Units that stand behind a stroke alone: counts and rates.
