@@ -371,8 +371,11 @@ class Folding:
         must = [person for person in self._deciders() if not (ref.made_by_hand and person == proposed.made_by)]
         waiting = tuple(p for p in must if p not in over_these_bytes or over_these_bytes[p].decision == "discuss")
         status = self._status(id, ref, {p: over_these_bytes[p] for p in must if p in over_these_bytes}, waiting)
-        # A ruling against the change also holds where those who were against it are not assigned any more.
-        if adjudicated and (status == "split" or (status == "accepted" and adjudicated.decision == "reject")):
+        # A ruling against the change also holds where those who were against it are not assigned any more; what all had
+        # approved, and what was ruled on with its group only, was not rejected itself.
+        differed = any(decision.decision != "approve" for decision in over_these_bytes.values())
+        against = adjudicated is not None and adjudicated.decision == "reject" and differed
+        if adjudicated and (status == "split" or (status == "accepted" and against)):
             status = "accepted" if adjudicated.decision == "approve" else "rejected"
         return ChangeState(
             ref, proposed.proposal, proposed.made_by, proposed.round, status, over_these_bytes, tuple(outdated),

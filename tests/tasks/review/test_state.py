@@ -201,6 +201,20 @@ def test_a_ruling_against_a_change_outlasts_the_assignment_of_who_was_against_it
     assert story.state.changes[one.change].status == "rejected"
 
 
+def test_what_all_had_approved_falls_with_its_group_and_may_come_again() -> None:
+    story = Story().opened("ann", "bob")
+    one, two = change(1, group="g"), change(2, group="g")
+    story.propose(one, two)
+    story.decide("ann", "approve", one)
+    story.decide("bob", "reject", one)
+    for person in ("ann", "bob"):
+        story.decide(person, "approve", two)
+    for ref in (one, two):
+        adjudicate(story, ref, "reject")
+    assert {c.status for c in story.state.changes.values()} == {"rejected"}
+    assert story.state.rejected == {one.change}
+
+
 def test_what_nobody_wants_is_closed_although_its_veto_was_never_lifted() -> None:
     story, one = decided("veto", "reject")
     state = story.state
