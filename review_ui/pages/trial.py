@@ -34,7 +34,7 @@ OUTCOMES = {
 
 
 #: Why a trial has no result, in its headline and on its chip.
-DUE = {"regrade": ("to regrade", "To regrade"), "run again": ("to run again", "Run again")}
+DUE = {"regrade": ("to regrade", "To regrade"), "run again": ("to run again", "Run again: the task has changed")}
 
 
 def headline(key_run: int, outcome: TrialOutcome | None, stands: Standing, total: int) -> str:
@@ -84,7 +84,7 @@ def header(trial: StoredTrial, batch: str, task: Task | None, stands: Standing, 
                 f"Task {task.meta.version} · graders {grader} · profile {told.profile or 'unknown'}", "plain", "tag"
             )
         )
-        if outcome.agent_digest != task.agent_digest:
+        if outcome.agent_digest != task.agent_digest and not stands.due:
             chips.append(theme.chip("The task has changed since this ran", "orange", "history"))
     if told.damaged:
         chips.append(theme.chip(f"{told.damaged} lines cannot be read", "orange", "error"))

@@ -139,7 +139,7 @@ def test_what_only_another_run_can_answer_offers_no_regrade(
     edit(folder, "instruction.md", "Please advise", "Please advise today")
     page = opened("trial.py", **TRIAL)
     assert "Run 1: to run again" in said(page)
-    assert "The task has changed since this ran" in said(page)
+    assert "Run again: the task has changed" in said(page)
     assert "Regrade" not in buttons(page)
     assert not page.toggle
     assert "Run again" in said(opened("trials.py"))
