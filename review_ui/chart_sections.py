@@ -488,8 +488,9 @@ def _choose_record(ref: str) -> None:
     st.query_params.pop("quote", None)
 
 
-def every_resource(view: ChartView, *, raw: bool = True) -> None:
-    """Every resource by type, a page at a time. `raw`: with the names that the record has for it."""
+def every_resource(view: ChartView, *, raw: bool = True, beneath: Callable[[str], None] | None = None) -> None:
+    """Every resource by type, a page at a time. `raw`: with the names that the record has for it. `beneath`: draws what
+    stands under the row of the one that the address asks for."""
     types = view.types()
     names = sorted(types, key=lambda type: (-types[type], type))
     title = "Every resource" if raw else "Every entry"
@@ -516,6 +517,8 @@ def every_resource(view: ChartView, *, raw: bool = True) -> None:
     frame.show(tag("p", f"{total:,} found, newest first", cls="sm mute", role="status"))
     for one in rows:
         resource_row(one, raw=raw)
+        if beneath is not None and one.ref == frame.asked("at"):
+            beneath(one.ref)
 
 
 def resource_row(one: Line, *, raw: bool = True) -> None:

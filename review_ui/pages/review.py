@@ -13,7 +13,8 @@ def page() -> None:
     fields.settle(at.book)
     header.draw(at, "review.py")
     acting.passing(at)
-    left_view.draw(at)
+    if at.submitted is None:
+        left_view.draw(at)
     if not at.state.round:
         frame.show(frame.notice("Not open yet.", "The lead assigns reviewers and opens a round on the Sign-off page."))
     elif at.unheard and not at.state.round_is_open:

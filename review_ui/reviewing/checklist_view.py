@@ -355,11 +355,12 @@ def doors(at: Sitting, ex: dict[str, tuple[Example, ...]], form: ReviewForm, id:
         if form.left and not form.missing:
             shown = [tag("div", tag("div", one.what, cls="b"), tag("div", one.words, cls="lines"), cls="anchor sm")
                      for one in form.left]  # fmt: skip
-            said = "It is not sent, nobody else sees it, and it stands on this page afterwards until you discard it."
+            it = "it" if len(form.left) == 1 else "them"
+            said = f"Nobody else sees {it}; on this page you find {it} afterwards, until you discard {it}."
             frame.show(tag("div", *shown, tag("p", said, cls="sm mute")))
             # A button of its own: no second click on Submit review is a click on this one.
             st.button(
-                "Submit without it", icon=":material/send:", key=f"without-{id}", on_click=_submit,
+                f"Submit without {it}", icon=":material/send:", key=f"without-{id}", on_click=_submit,
                 args=(at, ex, id, form.left),
             )  # fmt: skip
 
@@ -428,7 +429,7 @@ def _submit(at: Sitting, ex: dict[str, tuple[Example, ...]], id: str, without: t
             each = "; ".join(
                 f"{one.what} ({one.where}): “{shorten(one.words, 120, placeholder=' …')}”" for one in form.left
             )
-            way = "What is missing leads there; to submit without it, choose so in that list."
+            way = "What is missing leads there; to submit without, choose so in that list."
             found.say(book, "Not submitted: what you wrote here would not go with it.", f"{each}. {way}")
         else:
             found.say(book, "Not submitted.", "What was left behind is added or gone by now: look, then submit.")

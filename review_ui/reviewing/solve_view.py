@@ -57,12 +57,14 @@ def chart(at: Sitting, *, pointing: bool = False) -> None:
 
 
 def entries(view: ChartView, *, pointing: bool) -> None:
-    """All that the record holds and the agent can look up, by kind; the one that was opened above the list."""
-    if opened := frame.asked("at"):
+    """All that the record holds and the agent can look up, by kind; one that is opened stands under its row."""
+
+    def card(ref: str) -> None:
         with st.container(border=True, key="record"):
-            chart_sections.record_card(view, opened, "", pointing=pointing, raw=False)
+            chart_sections.record_card(view, ref, "", pointing=pointing, raw=False)
             st.button("Close", icon=":material/close:", on_click=_close)
-    chart_sections.every_resource(view, raw=False)
+
+    chart_sections.every_resource(view, raw=False, beneath=card)
 
 
 def _close() -> None:

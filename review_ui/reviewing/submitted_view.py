@@ -8,7 +8,7 @@ import streamlit as st
 
 from review_ui import frame, theme
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import forms
+from review_ui.reviewing import forms, left_view
 from review_ui.reviewing.checklist_view import examples_of
 from review_ui.reviewing.findings_view import finding_chips, place_of, titles
 from review_ui.reviewing.sitting import Sitting, names
@@ -33,6 +33,7 @@ def draw(at: Sitting) -> None:
             )
         frame.show(frame.notice("Your review is in. This is what was stored.", words))
         results_door(at)
+        left_view.draw(at)
     if at.blind:
         if mine is not None:
             plan = next((one.plan for one in at.mine if isinstance(one, PlanLocked)), None)
