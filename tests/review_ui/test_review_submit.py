@@ -13,7 +13,7 @@ from streamlit.testing.v1.element_tree import Button
 from authoring.desk import Desk
 from authoring.library import open_store
 from review_ui.autosave import Mark, Memory
-from review_ui.reviewing import forms
+from review_ui.reviewing import forms, left_view
 from tasks.package import FolderSource
 from tasks.people import person
 from tasks.review.checklist import checklist
@@ -214,3 +214,42 @@ def test_the_corrections_of_two_people_in_one_window_are_two(desk: Desk, page: P
     assert added == [(ME, "By the first."), (OTHER, "By the second.")]
     # What was added is left over nowhere.
     assert not {"amend.0"} & {*desk.db.drafts(ME, TASK, 1), *desk.db.drafts(OTHER, TASK, 1)}
+
+
+def test_what_is_left_is_what_stands_in_no_submission() -> None:
+    drafts = {
+        "plan.answer": "Repeat it.",
+        "plan.confidence": "sure",
+        "verdict.patient_safety": "unsafe",
+        "comment.patient_safety": "It is sent.",
+        "finding.a": finding("a", "Sent too."),
+        "finding.b": finding("b", "Not sent."),
+        "new.c.text": " ",
+        "new.c.source": "A label.",
+        "new.c.dimension": "patient_safety",
+        "amend.0": "Sent before.",
+    }
+    sent = frozenset({"It is sent.", "Sent too.", "Sent before."})
+    left = {"finding.b": "Not sent.", "new.c.source": "A label."}
+    assert left_view.unsent(drafts, sent, locked=True) == left
+    assert left_view.unsent(drafts, sent, locked=False) == {"plan.answer": "Repeat it.", **left}
+
+
+def test_what_is_left_of_an_earlier_round_stands_on_the_page_of_the_next(desk: Desk, page: Page, said: Said) -> None:
+    test = page(**{"new.b.text": "Half a thought."})
+    unfold(test)
+    button(test, "Submit without it").click().run()
+    other = Desk(desk.workspace, desk.store, person(desk.workspace.settings.people, OTHER))
+    other.lock_plan(TASK, PLAN)
+    review = forms.ReviewForm(checklist(), ("cp1", "cp2"), {}, COMPLETE).submission()
+    other.submit_review(TASK, review)
+    lead = Desk(desk.workspace, desk.store, person(desk.workspace.settings.people, "demo-lead"))
+    lead.open_round(TASK)
+    test.run()
+    assert "Half a thought." in said(test)
+    assert [one.label for one in test.button if one.label.startswith("Lock plan")]
+    test.session_state["discard-1"] = True
+    test.run()
+    button(test, "Discard these words").click().run()
+    assert "Half a thought." not in said(test)
+    assert desk.db.tasks_with_drafts(ME) == []
