@@ -79,9 +79,8 @@ def workspace(packages: ModuleType, reviews: ModuleType, tmp_path_factory: pytes
     source = FolderSource(root / "suite")
     store = open_store(made, suite=source)
     lead = Desk(made, store, person(made.settings.people, "demo-lead"), verified=True)
-    for id in (OPEN, CLOSED):
-        for who in ("demo-reviewer-1", "demo-reviewer-2"):
-            lead.assign(id, who, "reviewer")
+    for who in ("demo-reviewer-1", "demo-reviewer-2"):
+        lead.assign(CLOSED, who, "reviewer")
     lead.open_round(CLOSED)
     items = [Item(source.load(id), "noop", 1, source.root / id) for id in (OPEN, CLOSED)]
     reviews.run(made, items)
