@@ -23,7 +23,6 @@ def own_errors(seen: Any) -> list[str]:
     return [error for error in seen.errors if not _PROBES.search(error)]
 
 
-@pytest.mark.skipif(not SUITE.list(), reason="no bundled task yet")
 def test_a_new_user_is_asked_who_they_are_looks_around_and_opens_a_task(address: str, look: Callable[..., Any]) -> None:
     task = SUITE.load(SUITE.list()[0])
     seen = look(address)
@@ -42,7 +41,6 @@ def test_a_new_user_is_asked_who_they_are_looks_around_and_opens_a_task(address:
     assert own_errors(seen) == []
 
 
-@pytest.mark.skipif(not SUITE.list(), reason="no bundled task yet")
 def test_a_fact_that_a_checkpoint_rests_on_leads_to_its_place_and_survives_a_reload(
     address: str, look: Callable[..., Any]
 ) -> None:
@@ -93,7 +91,7 @@ def test_untrusted_text_is_text_and_nothing_else(
 ) -> None:
     seen = one_by_one(hostile, path)
     assert seen.page.evaluate("window.pwned") is None
-    assert seen.page.title() == "Home" or "pwned" not in seen.page.title()
+    assert "pwned" not in seen.page.title()
     assert seen.page.locator("img[src*='evil']").count() == 0
     assert seen.page.locator("a[href*='evil'], a[href*='javascript']").count() == 0
     assert seen.page.locator(".stHtml script, .stHtml iframe, .stHtml form").count() == 0

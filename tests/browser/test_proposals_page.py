@@ -84,9 +84,19 @@ def unfold(page: Page, number: int) -> Locator:
     """One edit, unfolded."""
     one = page.locator("details").filter(has=page.get_by_text(f"Edit {number} ·"))
     one.locator("summary").click(delay=120)
-    # It opens over a third of a second; a button that still moves takes no click.
-    page.wait_for_timeout(700)
+    opened(one)
     return one
+
+
+def opened(one: Locator) -> None:
+    """Wait until it has opened: that takes half a second, and a button that still moves takes no click."""
+    expect(one).to_have_attribute("open", "")
+    one.evaluate(
+        """async (it) => {
+          await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          await Promise.all(it.getAnimations({subtree: true}).map((one) => one.finished.catch(() => null)));
+        }"""
+    )
 
 
 def test_a_draft_is_asked_for_shaped_and_sent_by_a_person(story: Story, page: tuple[Any, Page]) -> None:
@@ -198,7 +208,7 @@ def test_a_model_that_refuses_is_told_in_plain_words_and_the_draft_that_was_ther
     expect(at.get_by_role("button", name="Send 4 edits to decision")).to_be_enabled()
     model.refuses = True
     at.get_by_text("Ask again, or another model").click()
-    at.wait_for_timeout(700)  # it opens over a third of a second
+    opened(at.locator("details").filter(has=at.get_by_text("Ask again, or another model")))
     at.get_by_role("button", name="Ask the model").click(delay=60)
     expect(at.get_by_text("The model gave no draft.")).to_be_visible()
     expect(at.get_by_text("what you dropped or worded otherwise is kept")).to_be_visible()
