@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Literal, cast, get_args
 
 import streamlit as st
@@ -26,6 +27,8 @@ from tasks.trials import ErrorKind, Verdict
 Result = Literal["pass", "partial", "fail", "ungraded"]
 WORDS: dict[str, Result] = {"Pass": "pass", "Partial": "partial", "Fail": "fail", "Cannot judge": "ungraded"}
 NO_CAUSE = "not said"
+#: Seconds for which a stored verdict is read back, counted from its first drawing.
+STANDS = 10.0
 
 
 @dataclass
@@ -37,6 +40,7 @@ class Saved:
 
     verdict: Verdict | None = None
     refused: str = ""
+    shown: float | None = None
 
 
 def saved(slot: str) -> Saved:
@@ -113,7 +117,7 @@ def form(
             said.verdict, said.refused = None, str(error)
             return
         now.drop(mark)
-        said.verdict, said.refused = stored, ""
+        said.verdict, said.refused, said.shown = stored, "", None
         then()
 
     if said.refused:
@@ -125,10 +129,14 @@ def form(
 
 
 def read_back(said: Saved) -> None:
-    """Show what was stored, once."""
-    if said.verdict is not None:
-        frame.show(_stored(said.verdict))
+    """Show what was stored, for a while: the second click of a double click, or a saving that arrives late, draws the
+    page anew at once, and would take the words away before they are seen."""
+    now = monotonic()
+    if said.shown is not None and now - said.shown > STANDS:
         said.verdict = None
+    if said.verdict is not None:
+        said.shown = now if said.shown is None else said.shown
+        frame.show(_stored(said.verdict))
 
 
 def _stored(verdict: Verdict) -> Markup:

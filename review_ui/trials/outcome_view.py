@@ -204,7 +204,7 @@ def again(trial: StoredTrial, task: Task, stands: Standing) -> None:
         mark = starting.key("regrade-key")
         st.button("Regrade", icon=":material/history:", key=f"regrade-{mark}", on_click=starting.start,
                   args=(("graders", "regrade", name), about, mark))  # fmt: skip
-    said = by_hand.saved("by-hand")
+    said = by_hand.saved(f"by-hand-{name}")
     by_hand.read_back(said)
     outcome = trial.outcome
     if outcome is None or not OUTCOMES[outcome.outcome].grade or not task.checkpoints:

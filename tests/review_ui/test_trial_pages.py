@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from graders.report import trial_row
-from review_ui import frame, planning, runs, stored_trials
+from review_ui import by_hand, frame, planning, runs, stored_trials
 from review_ui.markup import Markup
 from review_ui.steps import order_lines
 from review_ui.trials import outcome_view
@@ -428,3 +428,19 @@ def test_the_table_of_every_row_follows_the_choices_above_it(opened: Open, batch
     assert list(page.dataframe[0].value["Task"]) == ["cardiology-small (draft)"]
     page.selectbox(key="capability").select("data_retrieval").run()
     assert list(page.dataframe[0].value["Passed"]) == [0]
+
+
+def test_a_stored_verdict_is_read_back_over_a_second_drawing_and_not_for_ever(
+    batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Markup] = []
+    clock = [100.0]
+    monkeypatch.setattr(frame, "show", drawn.append)
+    monkeypatch.setattr(by_hand, "monotonic", lambda: clock[0])
+    said = by_hand.Saved(verdict=batch.trials()[0].verdicts()[0])
+    by_hand.read_back(said)
+    by_hand.read_back(said)
+    assert len(drawn) == 2
+    clock[0] += by_hand.STANDS + 1
+    by_hand.read_back(said)
+    assert (len(drawn), said.verdict) == (2, None)
