@@ -72,7 +72,9 @@ def _act(at: Sitting, name: str, does: Does, id: str, uses: tuple[str, ...]) -> 
         done = does(book, id)
     except WorkbenchError as error:
         # The same on the button that was drawn in between: the words are taken, and there is nothing to say of them.
-        if time.monotonic() - found.worked.get(_place(at, name), -_AGAIN) >= _AGAIN:
+        # Where there are words again it is no second click.
+        words = any(value for item, value in book.values().items() if item.startswith(uses))
+        if words or time.monotonic() - found.worked.get(_place(at, name), -_AGAIN) >= _AGAIN:
             found.said[_place(at, name)] = ("", str(error))
         return
     found.finished.add(id)

@@ -155,6 +155,12 @@ def test_the_second_click_that_meets_the_next_button_says_nothing_of_what_is_don
     assert "1 change, not put up yet" in said(test)
     press(test, "Add to the proposal")
     assert "Nothing was changed yet." not in said(test)
+    # With other words, however soon, it is another press.
+    draft(judged, reviews.ONE, item, text.replace("advise.", "advise soon."))
+    draft(judged, reviews.ONE, "hand.why.instruction", "Soon.")
+    press(test, "Add to the proposal")
+    assert "Your proposal changes this place already" in said(test)
+    draft(judged, reviews.ONE, item, text)
     monkeypatch.setattr(acting, "_AGAIN", 0.0)
     press(test, "Add to the proposal")
     assert "Nothing was changed yet." in said(test)
