@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 
@@ -201,11 +202,14 @@ def test_the_corrections_of_two_people_in_one_window_are_two(desk: Desk, page: P
     test.session_state["myplan"] = True
     test.run()
     button(test, "Add correction").click().run()
-    other = Desk(desk.workspace, desk.store, person(desk.workspace.settings.people, OTHER))
+    # Locked in another minute, which stands on the button: to Streamlit it is another one.
+    later = datetime.now(UTC) + timedelta(minutes=1)
+    other = Desk(desk.workspace, desk.store, person(desk.workspace.settings.people, OTHER), now=lambda: later)
     other.lock_plan(TASK, PLAN)
     desk.db.save_draft(OTHER, TASK, 1, "amend.0", "By the second.")
     test.session_state["person"] = OTHER
     test.query_params["as"] = OTHER
+    test.run()
     test.session_state["myplan"] = True
     test.run()
     button(test, "Add correction").click().run()
