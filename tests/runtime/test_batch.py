@@ -430,8 +430,8 @@ def test_a_trial_killed_in_the_middle_leaves_readable_files_and_is_run_again(she
     process = shell.start("run", str(tiny_package), "--agent", "shotgun", "--batch", "b")
     with process:
         until(lambda: steps_of(shell) >= 5)
-        # Scheduler first, so that it cannot start a second attempt; then the trial itself, in mid-step: held until then,
-        # since a trial that hears of its scheduler's end stops in order.
+        # Scheduler first, so that it cannot start a second attempt; then the trial itself, in mid-step. It is held
+        # until then, since a trial that hears of its scheduler's end stops in order.
         (slot,) = slots_of(process)
         os.kill(slot, signal.SIGSTOP)
         process.kill()
