@@ -10,13 +10,14 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any
 
 from authoring.applying import Consequence
 from authoring.diffs import Piece, words
 from authoring.jsontext import value_at
-from graders.describe import describe, zone_of
-from graders.words import PlainWords, plain_words
+from graders.describe import describe
+from graders.words import words_in
 from tasks.declarations import Checkpoint
 from tasks.errors import WorkbenchError
 from tasks.fhir.resources import Resource, dump_json, parse_json
@@ -71,8 +72,11 @@ class FieldTable:
     raw: tuple[Raw, ...]
 
 
-def field_table(old: bytes | None, new: bytes | None) -> FieldTable:
-    """The difference of two versions of one resource, each its JSON line or None where it is added or removed."""
+def field_table(old: bytes | None, new: bytes | None, zone: tzinfo | None = None) -> FieldTable:
+    """The difference of two versions of one resource, each its JSON line or None where it is added or removed.
+
+    `zone`: the task's, in which the title's day is told.
+    """
     before = parse_json(old.decode()) if old else {}
     after = parse_json(new.decode()) if new else {}
     shown = Resource.parse((new or old or b"{}").decode())
@@ -87,12 +91,12 @@ def field_table(old: bytes | None, new: bytes | None) -> FieldTable:
         if path in covers:
             rows.append(row)
     raw = tuple(Raw(path, _json(a), _json(b)) for path, (a, b) in changed.items() if path not in told)
-    return FieldTable(_title(shown), tuple(rows), raw)
+    return FieldTable(_title(shown, zone), tuple(rows), raw)
 
 
-def _title(resource: Resource) -> str:
+def _title(resource: Resource, zone: tzinfo | None) -> str:
     try:
-        return f"{resource.type}: {describe(resource)}"
+        return f"{resource.type}: {describe(resource, zone)}"
     except (AttributeError, KeyError, TypeError, ValueError):
         # Not valid R4: the gate says so; here it still has to be shown.
         return resource.type
@@ -281,10 +285,7 @@ def _find(task: Task, id: str) -> Checkpoint | None:
 def _said(task: Task, checkpoint: Checkpoint | None) -> dict[str, str]:
     if checkpoint is None:
         return {}
-    authority = task.meta.context.authority if task.meta.context else None
-    told: PlainWords = plain_words(
-        checkpoint, authority=authority, code=task.code, records=task.chart, zone=zone_of(task)
-    )
+    told = words_in(task, checkpoint)
     parts = {
         "Title": (told.title,), "Passes": (*told.passes, *told.also), "Partial": (told.partial,), "Fails": told.fails,
         "Harm": (told.harm,), "Rests on": told.rests_on, "Sources": told.sources,

@@ -16,6 +16,7 @@ from authoring.edits import Files, Package
 from authoring.jsontext import EditError
 from authoring.proposals import ProposedEdit, parse_proposal, path_in_package
 from authoring.seat import Snapshot
+from graders.describe import zone_of
 from tasks.errors import UsageError, WorkbenchError
 from tasks.package import Task, load
 from tasks.review.agreement import MEASURES, Agreement, Item, agreement
@@ -154,7 +155,7 @@ def _in_words(
 ) -> tuple[str, tuple[Row, ...], tuple[Raw, ...]]:
     path, _, inner = unit.partition("#")
     if inner and chart_type(path):
-        table = field_table(before.unit(unit), after.unit(unit))
+        table = field_table(before.unit(unit), after.unit(unit), zone_of(tasks[1]) if tasks else None)
         return table.title, table.rows, table.raw
     if path == "checkpoints.toml" and inner and tasks:
         try:

@@ -1,6 +1,6 @@
 """Plain words for physicians, generated from a checkpoint's declaration and never written beside it.
 
-words = plain_words(checkpoint, authority="orders", code=task.code, records=task.chart)
+words = words_in(task, checkpoint)
 words.passes  -> ("Semaglutide 0.25 mg once weekly by subcutaneous injection, as an active order",)
 words.fails   -> ("No such order, or one with another dose, frequency or route", ...)
 """
@@ -15,10 +15,11 @@ from datetime import tzinfo
 from typing import Literal, TypeVar
 
 from graders import phrases
-from graders.describe import describe
+from graders.describe import describe, zone_of
 from graders.truths import TRUTHS
 from tasks.declarations import LATEST, Checkpoint, Harm, Imaging, MustNotRow, OrderRow, OrderType, Source, Step, Taper
 from tasks.fhir.chart import Records
+from tasks.package import Task
 from tasks.taxonomy import Authority
 
 Form = Literal["orders", "pends", "recommends", "conditional", "open"]
@@ -70,6 +71,20 @@ def plain_words(
         rests_on=tuple(fact_words(fact, records, zone) for fact in checkpoint.rests_on),
         sources=tuple(map(source_words, checkpoint.source)),
         any_of=checkpoint.order is not None and len(passes) > 1,
+    )
+
+
+def words_in(task: Task, checkpoint: Checkpoint, records: Records | None = None) -> PlainWords:
+    """The checkpoint as its task tells it: with the task's authority, code and zone, facts named by its chart.
+
+    `records`: another chart to name them by; one that is indexed already saves the time to read it.
+    """
+    return plain_words(
+        checkpoint,
+        authority=task.meta.context.authority if task.meta.context else None,
+        code=task.code,
+        records=task.chart if records is None else records,
+        zone=zone_of(task),
     )
 
 

@@ -137,8 +137,10 @@ def _expected(planned: Mapping[str, int], known: Sequence[tuple[str, float | Non
     return Range(low, high)
 
 
-def money_words(told: Range | None) -> str:
-    """ "$38 to $55"."""
+def money_words(told: Range | None, unpriced: Sequence[str] = ()) -> str:
+    """ "$38 to $55". `unpriced`: models whose cost is never known, because the settings have no price of them."""
+    if told is None and unpriced:
+        return f"unknown: no price is set for {', '.join(unpriced)}"
     if told is None:
         return "unknown before its first run"
     if told.high == 0:

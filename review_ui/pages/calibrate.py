@@ -10,7 +10,7 @@ from graders.calibrate import Agreed, Case, agreement, pairs_of, queue
 from graders.intervals import Interval
 from graders.planned import PlannedSource
 from graders.report import task_loader
-from review_ui import by_hand, chart_sections, frame, prose, stored_trials, theme
+from review_ui import by_hand, chart_records, frame, prose, stored_trials, theme
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
 from review_ui.sight import Sight, sight
@@ -60,7 +60,7 @@ def one_case(batch: Batch, seen: Sight) -> None:
     with reading:
         frame.show(theme.section("What the agent wrote", case.checkpoint.file or ""))
         if case.text:
-            chart_sections.long_text(case.text, "", key="calibrated")
+            chart_records.long_text(case.text, "", key="calibrated")
         else:
             frame.show(tag("p", "It left no such file.", cls="empty"))
         with st.expander("What the agent was asked", key="asked"):

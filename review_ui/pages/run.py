@@ -121,17 +121,21 @@ def plan_card(
         again = st.toggle(words, key=f"again-{into.name if into else ''}")
         work = planned(folders, agents, each, into, broken=True) if again else work
     known = earlier({*work.to_run, *work.to_judge}, seen) if work.to_run or work.to_judge else []
+    configured = frame.workspace().settings
     paid = [agent for agent in agents if agent not in BUILT_IN]
+    unpriced = {name for name, model in configured.models.items() if model.price is None}
+    asked = sorted(unpriced.intersection(work.to_run))
     facts = [
         (f"Trials, {len(tasks):,} × {len(agents):,} × {each:,}", f"{work.total:,}"),
         ("Already stored, reused", f"{work.reuse - work.broken:,}"),
         *([("Ended in an error, left so", f"{work.broken:,}")] if work.broken else []),
         ("Regraded only", f"{work.regrade:,}"),
         ("To run", f"{work.run:,}"),
-        ("Expected cost, agents", planning.money_words(planning.cost(work, known)) if paid else "nothing"),
+        ("Expected cost, agents", planning.money_words(planning.cost(work, known), asked) if paid else "nothing"),
     ]
-    if frame.workspace().settings.use.judge:
-        facts.append(("Expected cost, judge", planning.money_words(planning.judge_cost(work, known))))
+    if judge := configured.use.judge:
+        judging = planning.money_words(planning.judge_cost(work, known), sorted(unpriced & {judge}))
+        facts.append(("Expected cost, judge", judging))
     facts.append(("Expected time", planning.time_words(planning.seconds(work, known, slots))))
     lines = [
         tag("div", tag("span", name, cls="mute"), tag("span", value, cls="b"), cls="pair") for name, value in facts

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from graders.describe import zone_of
-from graders.words import plain_words
-from review_ui import chart_sections, checkpoints, frame, library, prose, reference_plans, theme
+from graders.words import words_in
+from review_ui import chart_records, chart_sections, checkpoints, frame, library, prose, reference_plans, theme
 from review_ui.chartview import ChartView
 from review_ui.library import Held
 from review_ui.markup import Markup, tag
@@ -86,13 +85,7 @@ def at_version() -> dict[str, str]:
 
 def in_words(task: Task, checkpoint: Checkpoint, number: int) -> Markup:
     """One checkpoint in plain words."""
-    words = plain_words(
-        checkpoint,
-        authority=task.meta.context.authority if task.meta.context else None,
-        code=task.code,
-        records=task.chart,
-        zone=zone_of(task),
-    )
+    words = words_in(task, checkpoint)
     links = [place(task, entry, fact) for entry, fact in zip(checkpoint.rests_on, words.rests_on, strict=True)]
     return checkpoints.card(number, checkpoint, words, links)
 
@@ -120,7 +113,7 @@ def chart(view: ChartView, task: Task) -> None:
     chart_sections.times(view)
     chart_sections.problems_and_gaps(view)
     chart_sections.labs(view, frame.asked("at"))
-    chart_sections.notes(view)
+    chart_records.notes(view)
 
 
 def _close() -> None:
@@ -133,9 +126,9 @@ def record(view: ChartView) -> None:
     at = frame.asked("at")
     if at and at != "instruction":
         with st.container(border=True, key="record"):
-            chart_sections.record_card(view, at, frame.asked("quote"))
+            chart_records.record_card(view, at, frame.asked("quote"))
             st.button("Close", icon=":material/close:", on_click=_close)
-    chart_sections.every_resource(view)
+    chart_records.every_resource(view)
 
 
 def choose_version(held: Held) -> None:

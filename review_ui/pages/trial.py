@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from review_ui import chart_sections, frame, prose, steps, stored_trials, theme
+from review_ui import chart_records, chart_sections, frame, prose, steps, stored_trials, theme
 from review_ui.markup import Markup, join, tag
 from review_ui.sight import Sight, sight
 from review_ui.steps import Trajectory
@@ -161,7 +161,7 @@ def page() -> None:
         outcome_view.notes(trial, stands)
         if told.final:
             with st.expander("The agent's last words", key="lastwords"):
-                frame.show(prose.verbatim(told.final[: chart_sections.LONG]))
+                frame.show(prose.verbatim(told.final[: chart_records.LONG]))
     with right:
         outcome_view.orders(trial, task, lines, stands)
         if task is not None:
@@ -187,11 +187,11 @@ def chart_then(trial: StoredTrial, task: Task) -> None:
     at = frame.asked("at")
     if at:
         with st.container(border=True, key="record"):
-            chart_sections.record_card(view, at, "")
+            chart_records.record_card(view, at, "")
     chart_sections.facts_strip(view)
     chart_sections.times(view)
     chart_sections.problems_and_gaps(view)
-    chart_sections.every_resource(view)
+    chart_records.every_resource(view)
 
 
 page()

@@ -8,11 +8,12 @@ from authoring.clinical import Raw, Row
 from authoring.diffs import words
 from authoring.views import ChangeView, change_view
 from graders.describe import describe, zone_of
-from review_ui import theme
+from graders.words import words_in
+from review_ui import checkpoints, theme
 from review_ui.chartview.words import kind_words
 from review_ui.kept import kept
 from review_ui.markup import Markup, join, tag
-from review_ui.reviewing import bearing_view, changes, forms
+from review_ui.reviewing import bearing_view, changes, effects, forms
 from review_ui.reviewing.changes import ProseLine
 from review_ui.reviewing.findings_view import finding_chips, titles
 from review_ui.reviewing.sitting import Sitting, snapshot
@@ -250,6 +251,19 @@ def consequence_chips(at: Sitting, change: ChangeState, view: ChangeView) -> Mar
             chips.append(theme.chip(f"{n} checkpoint{'s rest' if n > 1 else ' rests'} on it", "plain", "link"))
     chips += bearing_view.strange(at, change, view)
     return theme.chips(*chips)
+
+
+def whole_checkpoint(at: Sitting, change: ChangeState, view: ChangeView) -> Markup:
+    """The checkpoint that a change is of, in plain words as the change leaves it; as it stands where it is removed."""
+    id = change.ref.unit.partition("#")[2]
+    before, after = effects.packages(at.at.task_id, view)
+    for task, said in ((after, None), (before, tag("p", "It would be removed. As it stands:", cls="b sm"))):
+        for number, one in enumerate(task.checkpoints, 1):
+            if one.id == id:
+                words = words_in(task, one, at.task.chart)
+                facts = [tag("span", fact) for fact in words.rests_on]
+                return tag("div", said, checkpoints.card(number, one, words, facts))
+    return tag("p", "The checkpoint cannot be told apart.", cls="empty")
 
 
 def decided_card(at: Sitting, decisions: Sequence[Decided]) -> Markup:

@@ -7,8 +7,7 @@ from textwrap import shorten
 
 import streamlit as st
 
-from graders.describe import zone_of
-from graders.words import PlainWords, plain_words
+from graders.words import PlainWords, words_in
 from review_ui import chart_sections, checkpoints, failure, frame, prose, reference_plans, theme
 from review_ui.autosave import UNSETTLED, Area, Memory, Notebook, area, held, memory, settle_all
 from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
@@ -36,6 +35,7 @@ _WAYS = {
     "amend": "Add the correction there, or empty the field.",
     "finding": "Copy what you need of it and write it anew.",
     "why": "Rate the checkpoint so again where the reason is to be sent.",
+    "plan": "Take it into a correction there, and add that.",
 }
 #: Which fields an action waits for: how their items begin, and where they stand.
 _FIELDS = {"comment.": "a comment on a dimension", "why.": "the reason of a rating", "amend.": "the correction behind "
@@ -49,9 +49,7 @@ def _examples(task_id: str, package: str, _task: Task) -> dict[str, tuple[Exampl
 
 @kept(500)
 def _words(task_id: str, package: str, checkpoint: str, _task: Task) -> PlainWords:
-    authority = _task.meta.context.authority if _task.meta.context else None
-    one = next(one for one in _task.checkpoints if one.id == checkpoint)
-    return plain_words(one, authority=authority, code=_task.code, records=_task.chart, zone=zone_of(_task))
+    return words_in(_task, next(one for one in _task.checkpoints if one.id == checkpoint))
 
 
 def examples_of(at: Sitting) -> dict[str, tuple[Example, ...]]:
@@ -62,7 +60,8 @@ def examples_of(at: Sitting) -> dict[str, tuple[Example, ...]]:
 def form_of(at: Sitting, ex: dict[str, tuple[Example, ...]], drafts: dict[str, str]) -> ReviewForm:
     """The form with these drafts."""
     ids = tuple(one.id for one in at.task.checkpoints)
-    return ReviewForm(checklist(), ids, {id: tuple(one.key for one in found) for id, found in ex.items()}, drafts)
+    keys = {id: tuple(one.key for one in found) for id, found in ex.items()}
+    return ReviewForm(checklist(), ids, keys, drafts, at.plan.plan if at.plan else None)
 
 
 def draw(at: Sitting) -> None:
@@ -112,16 +111,36 @@ def plan_line(at: Sitting) -> None:
 
 
 def whole_plan(at: Sitting, plan: OwnPlan) -> None:
-    """Every field of the plan, the corrections, and a field for another one."""
+    """Every field of the plan, the corrections, what came too late for it, and a field for another correction."""
     lines = [tag("p", tag("span", f"{label}: ", cls="b"), str(getattr(plan, key))) for key, label, _ in forms.PLAN]
     lines.append(tag("p", tag("span", "How sure: ", cls="b"), plan.confidence))
     added = [one for one in at.mine if isinstance(one, PlanAmended)]
     lines += [tag("p", tag("span", f"Correction, {one.at.astimezone():%H:%M}: ", cls="b"), one.text) for one in added]
     frame.show(tag("div", *lines, cls="lines"))
     item = f"amend.{len(added)}"
+    for one in forms.late(at.book.values(), plan):
+        with st.container(key=f"row-late-{one.items[0]}"):
+            frame.show(tag("div", tag("div", one.what, cls="b sm"), tag("div", one.words, cls="lines"), cls="anchor"))
+            st.button("Take it into the correction", key=f"late-{one.items[0]}", type="tertiary",
+                      icon=":material/south:", on_click=_take_late, args=(at, one.items[0], item))  # fmt: skip
     area(at.book, item, "Add a correction; both stay visible", rows=2)
     id = minted(f"amend-{at.me}-{at.at.task_id}-{at.state.round}-{len(added)}")
     st.button("Add correction", key=f"amend-{id}", on_click=_amend, args=(at, item, id))
+
+
+@failure.guarded
+def _take_late(at: Sitting, late: str, item: str) -> None:
+    """Move words that came too late for the plan behind those of the correction that is being written."""
+    book, (found, _) = at.book.again(), held()
+    settle_all(book)
+    found.hush(book)
+    if found.unsettled(book, item):
+        found.say(book, *UNSETTLED)
+        return
+    kept = book.values()
+    if words := kept.get(late, "").strip():
+        book.save(item, "\n".join(filter(None, [kept.get(item, "").strip(), words])))
+        book.drop(late)
 
 
 @failure.guarded
@@ -396,8 +415,9 @@ def _lead_to_words(at: Sitting, ex: dict[str, tuple[Example, ...]], book: Notebo
     elif kind == "why":
         found.go(f"rating.{rest}", CHECKLIST)
     else:
-        found.go(item)
-        if kind == "amend":
+        added = sum(isinstance(said, PlanAmended) for said in at.mine)
+        found.go(f"amend.{added}" if kind == "plan" else item)
+        if kind in ("amend", "plan"):
             st.session_state[PLAN] = True
 
 

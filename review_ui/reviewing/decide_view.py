@@ -20,6 +20,7 @@ from review_ui.reviewing.change_card import (
     last_round,
     place_of,
     view_of,
+    whole_checkpoint,
     why_unreadable,
 )
 from review_ui.reviewing.decide_bar import bar, summary
@@ -237,7 +238,8 @@ def shown(at: Sitting, change: ChangeState, view: ChangeView) -> None:
 
 
 def folds(at: Sitting, change: ChangeState, view: ChangeView) -> None:
-    """The reasons and the bytes, side by side while they are folded; folded anew at every change."""
+    """The reasons, the whole checkpoint and the bytes, side by side while they are folded; folded anew at every
+    change."""
     id = change.ref.change[:16]
     with st.container(horizontal=True, key=f"folds-{id}"):
         with st.expander("Why this is proposed (read after the change)", icon=":material/psychology:", key=f"why-{id}"):
@@ -245,6 +247,12 @@ def folds(at: Sitting, change: ChangeState, view: ChangeView) -> None:
                 tag("div", tag("p", f"By {at.name(view.made_by)}", cls="xs mute b"),
                     tag("p", view.rationale or "No reason was given."))
             )  # fmt: skip
+        if change.ref.unit.startswith("checkpoints.toml#") and not view.unreadable:
+            with st.expander("The whole checkpoint", icon=":material/fact_check:", key=f"whole-{id}",
+                             on_change="rerun") as whole:  # fmt: skip
+                # Only once it is asked for: no decision key waits for it.
+                if whole.open:
+                    frame.show(whole_checkpoint(at, change, view))
         with st.expander("As it is written, old and new", icon=":material/data_object:", key=f"bytes-{id}"):
             frame.show(join(theme.written(diff.text[:60_000]) for diff in view.diffs))
 

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from review_ui import failure, frame, theme
 from review_ui.autosave import UNSETTLED, Area, Memory, Notebook, held, pointed, settle_all
 from review_ui.autosave.choices import Row, sheet, text
+from review_ui.chart_sections import OTHER
 from review_ui.chartview import ChartView
 from review_ui.chartview.words import Line
 from review_ui.markup import Markup, tag
@@ -179,7 +180,7 @@ def from_chart(at: Sitting, id: str, item: str) -> None:
                     tag("div", one.what[:120], tag("span", f" {one.detail[:80]}", cls="sm mute")),
                     tag(
                         "div",
-                        theme.chip("Another patient", "orange", "group") if one.other else None,
+                        OTHER if one.other else None,
                         f"{one.kind} · {one.when or 'no date'}",
                         cls="xs mute",
                     ),

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tasks.review.checklist import DIMENSIONS, Checklist
-from tasks.review.events import Finding
+from tasks.review.events import Finding, OwnPlan
 from tasks.wording import counted
 
 #: The six short fields of the own plan: key, label, what stands in the empty field.
@@ -110,6 +110,8 @@ class ReviewForm:
     #: checkpoint -> keys of its example orders
     examples: Mapping[str, tuple[str, ...]]
     drafts: Mapping[str, str]
+    #: as it was locked
+    plan: OwnPlan | None = None
 
     def verdict(self, dimension: str) -> str:
         return self.drafts.get(f"verdict.{dimension}", "")
@@ -132,7 +134,7 @@ class ReviewForm:
     @property
     def left(self) -> tuple[Left, ...]:
         """What was written and is not part of the submission: it would be lost without a word."""
-        out = list(left_in(self.drafts))
+        out = [*left_in(self.drafts), *late(self.drafts, self.plan)]
         for number, id in enumerate(self.checkpoints, 1):
             words, rating = self.drafts.get(f"why.{id}", "").strip(), self.rating(id)
             if words and rating and rating not in OBJECTIONS:
@@ -202,6 +204,7 @@ class ReviewForm:
             _count(left.count("amend"), "correction", " not added"),
             _count(left.count("finding"), "finding", " that cannot be read"),
             _count(left.count("why"), "reason", " of an earlier rating"),
+            _count(left.count("plan"), "text", " of your plan, written after it was locked"),
         ]
         return " · ".join(part for part in parts if part)
 
@@ -311,6 +314,17 @@ def left_in(drafts: Mapping[str, str]) -> tuple[Left, ...]:
             where = "behind Your plan, above the checklist"
             out.append(Left("A correction of your plan that is not added", where, value.strip(), (item,)))
     return (*out, *unreadable(drafts))
+
+
+def late(drafts: Mapping[str, str], locked: OwnPlan | None) -> tuple[Left, ...]:
+    """What stands in the fields of the plan and not in the plan that was locked: another window was still open."""
+    out = []
+    for key, label, _ in PLAN if locked is not None else ():
+        words = drafts.get(f"plan.{key}", "").strip()
+        if words and words != str(getattr(locked, key)).strip():
+            what = f"“{label}” of your plan, written after it was locked"
+            out.append(Left(what, "behind Your plan, above the checklist", words, (f"plan.{key}",)))
+    return tuple(out)
 
 
 def unreadable(drafts: Mapping[str, str]) -> tuple[Left, ...]:

@@ -15,9 +15,9 @@ import streamlit as st
 from authoring import tomltext
 from authoring.clinical import label
 from authoring.edits import Edit, Package, unit_bytes
-from graders.describe import describe
+from graders.describe import describe, zone_of
 from graders.orders import check_declaration
-from graders.words import plain_words
+from graders.words import words_in
 from review_ui import checkpoints, failure, frame
 from review_ui.autosave import area
 from review_ui.autosave.choices import Row, sheet
@@ -67,7 +67,8 @@ def resource(at: Sitting) -> Form | None:
         _pick_entry(at)
         return None
     with st.container(horizontal=True, vertical_alignment="center", key="row-hand-entry"):
-        frame.show(tag("div", tag("span", describe(found), cls="b"), tag("span", f" {found.ref}", cls="xs mute")))
+        said = describe(found, zone_of(at.task))
+        frame.show(tag("div", tag("span", said, cls="b"), tag("span", f" {found.ref}", cls="xs mute")))
         st.button("Another entry", key="hand-other", icon=":material/search:", on_click=_choose, args=(at, ""))
     line = unit_bytes(at.at.files, f"chart/{found.type}.ndjson#{found.id}")
     if line is None:
@@ -171,7 +172,7 @@ def checkpoint(at: Sitting) -> Form | None:
     if now is None:
         return None
     declared = tomltext.table(at.at.files["checkpoints.toml"].decode(), id)
-    said = plain_words(now, authority=at.at.meta.context.authority if at.at.meta.context else None, code=at.task.code)
+    said = words_in(at.task, now)
     frame.show(tag("div", checkpoints.card(list(names).index(id) + 1, now, said, (), headed=False), cls="soft"))
     prefix = f"hand.{id}.{at.at.package[:12]}"
     cells = tuple(_cells(declared))

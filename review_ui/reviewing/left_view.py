@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from review_ui import frame, theme
+from review_ui import failure, frame, theme
 from review_ui.autosave import Notebook, held
 from review_ui.markup import tag
 from review_ui.reviewing import acting, forms
 from review_ui.reviewing.findings_view import anchor_said, titles
 from review_ui.reviewing.sitting import Sitting
 from tasks.review.checklist import checklist
-from tasks.review.events import PlanAmended, ReviewSubmitted, parse_events
+from tasks.review.events import PlanAmended, PlanLocked, ReviewSubmitted, parse_events
 from tasks.wording import counted
 
 #: How the items of a finding end that hold words.
@@ -32,7 +32,8 @@ def box(at: Sitting, round: int) -> None:
     """The words that are left of one round. What is left without any is of no use to anybody and goes."""
     book = at.book_of(round)
     items = {item: value for item, value in book.values().items() if forms.of_stage_1(item)}
-    words = unsent(items, *_sent(at, round))
+    sent, locked = _sent(at, round)
+    words = unsent(items, sent)
     if not words:
         if items:
             book.drop(*items)
@@ -42,7 +43,7 @@ def box(at: Sitting, round: int) -> None:
             theme.section("Not submitted", f"{counted(len(words), 'text')} of round {round}, kept for you alone")
         )
         for item, value in words.items():
-            what, where = named(at, item, items)
+            what, where = named(at, item, items, locked=locked)
             frame.show(
                 tag(
                     "div",
@@ -52,7 +53,8 @@ def box(at: Sitting, round: int) -> None:
                     cls="anchor",
                 )
             )
-            if item.startswith("amend.") and round == at.state.round and at.blind:
+            adds = item.startswith(("amend.", "plan.") if locked else "amend.")
+            if adds and round == at.state.round and at.blind:
                 acting.button(at, "Add it to your plan as a correction", f"amend#{item}", _amend(at, item), uses=(),
                               key="amend-left", icon=":material/add:")  # fmt: skip
         with st.popover("Discard", icon=":material/delete:", key=f"discard-{round}", on_change="rerun") as up:
@@ -61,22 +63,22 @@ def box(at: Sitting, round: int) -> None:
                 st.button("Discard these words", key=f"discard-now-{round}", on_click=_discard, args=(at, round, items))
 
 
-def unsent(items: Mapping[str, str], sent: frozenset[str], locked: bool) -> dict[str, str]:
-    """{item: words} of the drafts of stage 1 that hold words which are in no submission. `sent`: texts that are in one;
-    `locked`: a plan is in one."""
+def unsent(items: Mapping[str, str], sent: frozenset[str]) -> dict[str, str]:
+    """{item: words} of the drafts of stage 1 that hold words which are in no submission. `sent`: texts that are in
+    one."""
     found = {}
     for item, value in items.items():
         kind, _, rest = item.partition(".")
         text = kind in ("amend", "why", "comment", "finding") or (kind == "new" and rest.endswith(_WRITTEN))
-        text = text or (kind == "plan" and rest != "confidence" and not locked)
+        text = text or (kind == "plan" and rest != "confidence")
         words = (forms.words_of(value) if kind == "finding" else value).strip()
         if text and words and words not in sent:
             found[item] = words
     return found
 
 
-def named(at: Sitting, item: str, items: Mapping[str, str]) -> tuple[str, str]:
-    """(what a text was going to be, what it was about or "")."""
+def named(at: Sitting, item: str, items: Mapping[str, str], *, locked: bool) -> tuple[str, str]:
+    """(what a text was going to be, what it was about or ""). `locked`: a plan was, without these words."""
     kind, _, rest = item.partition(".")
     match kind:
         case "new":
@@ -91,7 +93,8 @@ def named(at: Sitting, item: str, items: Mapping[str, str]) -> tuple[str, str]:
         case "comment":
             return "A comment", next((one.title for one in checklist().dimensions if one.id == rest), "")
         case "plan":
-            return "Of a plan that was not locked", next((label for key, label, _ in forms.PLAN if key == rest), "")
+            what = "Of your plan, written after it was locked" if locked else "Of a plan that was not locked"
+            return what, next((label for key, label, _ in forms.PLAN if key == rest), "")
     return "A finding that was not submitted", ""
 
 
@@ -100,7 +103,9 @@ def _sent(at: Sitting, round: int) -> tuple[frozenset[str], bool]:
     sealed = [one for one in at.desk.db.sealed(at.at.task_id, round) if one.person == at.me]
     texts: set[str] = set()
     for event in (event for one in sealed for event in parse_events(one.events)):
-        if isinstance(event, PlanAmended):
+        if isinstance(event, PlanLocked):
+            texts |= {str(getattr(event.plan, key)).strip() for key, _, _ in forms.PLAN}
+        elif isinstance(event, PlanAmended):
             texts.add(event.text.strip())
         elif isinstance(event, ReviewSubmitted):
             texts |= {one.comment.strip() for one in event.verdicts}
@@ -118,6 +123,7 @@ def _amend(at: Sitting, item: str) -> acting.Does:
     return does
 
 
+@failure.guarded
 def _discard(at: Sitting, round: int, shown: Mapping[str, str]) -> None:
     """Drop what was shown, as it was shown; what has changed since in another window stays."""
     book, (found, _) = at.book_of(round).again(), held()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from review_ui import chart_sections, failure, frame, prose, theme
+from review_ui import chart_records, chart_sections, failure, frame, prose, theme
 from review_ui.autosave import UNSETTLED, Area, Notebook, clock, held, memory, settle_all
 from review_ui.autosave.choices import sheet, text
 from review_ui.chartview import ChartView
@@ -53,7 +53,7 @@ def chart(at: Sitting, *, pointing: bool = False) -> None:
     chart_sections.times(view, pointing)
     chart_sections.problems_and_gaps(view, pointing)
     chart_sections.labs(view, frame.asked("at"), pointing)
-    chart_sections.notes(view, pointing)
+    chart_records.notes(view, pointing)
 
 
 def entries(view: ChartView, *, pointing: bool) -> None:
@@ -61,10 +61,10 @@ def entries(view: ChartView, *, pointing: bool) -> None:
 
     def card(ref: str) -> None:
         with st.container(border=True, key="record"):
-            chart_sections.record_card(view, ref, "", pointing=pointing, raw=False)
+            chart_records.record_card(view, ref, "", pointing=pointing, raw=False)
             st.button("Close", icon=":material/close:", on_click=_close)
 
-    chart_sections.every_resource(view, raw=False, beneath=card)
+    chart_records.every_resource(view, raw=False, beneath=card)
 
 
 def _close() -> None:

@@ -9,8 +9,8 @@ import streamlit as st
 
 from graders.describe import describe, zone_of
 from graders.steps import first_failed
-from graders.words import plain_words
-from review_ui import by_hand, chart_sections, following, frame, prose, starting, steps, stored_trials, theme
+from graders.words import words_in
+from review_ui import by_hand, chart_records, following, frame, prose, starting, steps, stored_trials, theme
 from review_ui.chartview.words import kind_words
 from review_ui.markup import Markup, join, tag, visible
 from review_ui.steps import OrderLine
@@ -49,7 +49,7 @@ def orders(trial: StoredTrial, task: Task | None, lines: Sequence[OrderLine], st
     missing = steps.not_done(task.checkpoints, deciding)
     made = []
     for checkpoint in missing:
-        words = plain_words(checkpoint, authority=task.meta.context.authority if task.meta.context else None)
+        words = words_in(task, checkpoint)
         asked = " or ".join(words.passes) if words.any_of else "; ".join((*words.passes, *words.also))
         made.append(
             tag(
@@ -250,4 +250,4 @@ def notes(trial: StoredTrial, stands: Standing) -> None:
             frame.show(tag("p", f"Underlined: cited by {', '.join(dict.fromkeys(cited))}{whose}", cls="sm mute"))
         if len(text) > len(shown):
             with st.expander(f"The whole file, {len(text):,} characters", key=f"file-{place}"):
-                chart_sections.long_text(text, "", key=f"file-{place}")
+                chart_records.long_text(text, "", key=f"file-{place}")

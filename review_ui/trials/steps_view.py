@@ -8,7 +8,7 @@ from datetime import UTC
 
 import streamlit as st
 
-from review_ui import chart_sections, frame, steps, stored_trials, theme
+from review_ui import chart_records, frame, steps, stored_trials, theme
 from review_ui.markup import Markup, join, tag
 from review_ui.steps import Entry, OrderLine, Step, Trajectory
 from tasks.package import Task
@@ -124,12 +124,12 @@ def open_step(trial: StoredTrial, task: Task | None, call: ToolCall) -> None:
         arguments = call.arguments
         asked = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, indent=2)
         frame.show(tag("p", "Arguments as the agent gave them", cls="sm b"))
-        frame.show(tag("div", asked[: chart_sections.LONG], cls="mono saw"))
+        frame.show(tag("div", asked[: chart_records.LONG], cls="mono saw"))
         if call.request:
             frame.show(tag("p", "FHIR request as sent", cls="sm b"))
-            frame.show(tag("div", call.request[: chart_sections.LONG], cls="mono saw"))
+            frame.show(tag("div", call.request[: chart_records.LONG], cls="mono saw"))
     elif view == "Full result":
-        chart_sections.long_text(readable(call.result), "", key=f"full-{call.n}")
+        chart_records.long_text(readable(call.result), "", key=f"full-{call.n}")
     else:
         seen = call.seen
         frame.show(tag("div", excerpt(seen), cls="mono saw"))

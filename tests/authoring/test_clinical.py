@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, timedelta, timezone
 from typing import Any
 
 from hypothesis import given
@@ -33,6 +34,12 @@ def test_a_result_shows_old_and_new_value_with_unit_and_its_range() -> None:
     assert (row.field, row.old, row.new, row.range) == ("Value", "5.1 mmol/L", "4.1 mmol/L", "3.5 mmol/L to 5.0 mmol/L")
     assert table.raw == ()
     assert table.title.startswith("Observation: Potassium")
+
+
+def test_the_title_has_the_day_of_the_task_s_zone() -> None:
+    late = line(LAB | {"effectiveDateTime": "2026-03-10T23:30:00-05:00"})
+    assert field_table(None, late, timezone(timedelta(hours=-5))).title.endswith(", 10 Mar 2026")
+    assert field_table(None, late, UTC).title.endswith(", 11 Mar 2026")
 
 
 def test_a_code_is_shown_with_display_and_system() -> None:

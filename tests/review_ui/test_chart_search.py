@@ -17,11 +17,11 @@ def reader(folder: str) -> None:
     from datetime import UTC, datetime
     from pathlib import Path
 
-    from review_ui import chart_sections
+    from review_ui import chart_records
     from review_ui.chartview import ChartView
     from tasks.fhir.chart import Chart
 
-    chart_sections.notes(ChartView(Chart.open(Path(folder)), "Patient/p-1", datetime(2026, 3, 5, 9, 30, tzinfo=UTC)))
+    chart_records.notes(ChartView(Chart.open(Path(folder)), "Patient/p-1", datetime(2026, 3, 5, 9, 30, tzinfo=UTC)))
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from authoring import tomltext
+from authoring.comparing import edits_between
 from tasks.workspace import Workspace
 from tests.browser import reviews
 from tests.browser.reviews import ONE
@@ -111,6 +113,36 @@ def test_a_change_that_cannot_be_read_is_not_approved_and_not_stuck(place: Works
 def test_a_text_that_states_a_value_which_no_result_has_says_so(place: Workspace, said: Said) -> None:
     reviews.proposed(place, TASK, (ALONE,))
     assert "Says creatinine 2.7: no result of the chart does, the latest is 152 µmol/L" in said(decide())
+
+
+def whole(test: AppTest, change: str, said: Said) -> str:
+    """What the page says once the whole checkpoint is unfolded."""
+    test.session_state[f"whole-{change[:16]}"] = True
+    test.run()
+    assert not test.exception
+    return said(test)
+
+
+def test_a_checkpoint_can_be_read_whole_as_the_change_leaves_it(place: Workspace, said: Said) -> None:
+    edit = {"kind": "checkpoint", "checkpoint": "cp1", "was": {"criticality": "critical"},
+            "set": {"criticality": "required"}}  # fmt: skip
+    (ref,) = reviews.proposed(place, TASK, ({"edit": edit},)).changes
+    test = decide()
+    assert "Passes with" not in said(test)
+    words = whole(test, ref.change, said)
+    assert "Passes with" in words
+    assert ">Required<" in words
+    assert "It would be removed" not in words
+
+
+def test_a_checkpoint_that_would_go_can_be_read_whole_as_it_stands(
+    place: Workspace, tmp_path: Path, said: Said
+) -> None:
+    was = (tmp_path / "suite" / TASK / "checkpoints.toml").read_text("utf-8")
+    sides = [{"checkpoints.toml": one.encode()} for one in (was, tomltext.remove_checkpoint(was, "cp1"))]
+    (edit,) = edits_between(*sides)
+    (ref,) = reviews.proposed(place, TASK, ({"edit": edit.model_dump()},)).changes
+    assert "It would be removed. As it stands:" in whole(decide(), ref.change, said)
 
 
 def test_what_was_approved_in_bulk_is_taken_back_by_one_undo(place: Workspace, said: Said) -> None:

@@ -204,6 +204,8 @@ def test_cost_and_time_come_from_earlier_trials_or_are_unknown() -> None:
     assert planning.seconds(work, known, 2) == pytest.approx((4 * 10 + 6 * 1) / 2)
     assert planning.cost(work, []) is None
     assert planning.money_words(None) == "unknown before its first run"
+    assert planning.money_words(None, ["x/m"]) == "unknown: no price is set for x/m"
+    assert planning.money_words(planning.cost(work, known), ["x/m"]) == "$8.00 to $16.00"
     assert planning.time_words(3000) == "about 50 min"
 
 

@@ -110,6 +110,7 @@ LEFT = {
     "only a source": ({"composer": "b", "new.b.source": "A guideline."}, "A guideline."),
     "a correction": ({"amend.0": "And by phone."}, "And by phone."),
     "a reason of another rating": ({"why.cp1": "It was wrong."}, "It was wrong."),
+    "words for a plan that was locked before": ({"plan.do_now": "And call the ward."}, "And call the ward."),
     "a finding that cannot be read": (
         {"finding.d": '{"id": "d", "text": "Of a later version."}'},
         "Of a later version.",
@@ -190,6 +191,36 @@ def test_a_correction_that_was_left_can_be_added_afterwards(desk: Desk, page: Pa
     assert desk.db.tasks_with_drafts(ME) == []
 
 
+def test_words_that_came_after_the_lock_become_a_correction(desk: Desk, page: Page, said: Said) -> None:
+    # The plan as it was locked is in the drafts as well, and is no word too many.
+    drafts = {"plan.answer": "As said.", "plan.do_now": "And call the ward.", "amend.0": "By phone."}
+    test = page(**drafts)
+    assert "1 text of your plan, written after it was locked" in said(test)
+    test.session_state["myplan"] = True
+    test.run()
+    assert "“Do now” of your plan, written after it was locked" in said(test)
+    button(test, "Take it into the correction").click().run()
+    assert set(desk.db.drafts(ME, TASK, 1)) >= {"plan.answer", "amend.0"}
+    assert "plan.do_now" not in desk.db.drafts(ME, TASK, 1)
+    button(test, "Add correction").click().run()
+    events = [event for one in desk.db.sealed(TASK, 1) for event in parse_events(one.events)]
+    assert [one.text for one in events if isinstance(one, PlanAmended)] == ["By phone.\nAnd call the ward."]
+    button(test, "Submit review").click().run()
+    assert stored(desk) is not None
+    assert desk.db.tasks_with_drafts(ME) == []
+
+
+def test_words_that_came_after_the_lock_can_be_added_once_the_review_is_in(desk: Desk, page: Page, said: Said) -> None:
+    test = page(**{"plan.do_now": "And call the ward."})
+    unfold(test)
+    button(test, "Submit without it").click().run()
+    assert "Of your plan, written after it was locked" in said(test)
+    button(test, "Add it to your plan as a correction").click().run()
+    events = [event for one in desk.db.sealed(TASK, 1) for event in parse_events(one.events)]
+    assert [one.text for one in events if isinstance(one, PlanAmended)] == ["And call the ward."]
+    assert desk.db.tasks_with_drafts(ME) == []
+
+
 def test_submitting_leaves_drafts_that_are_of_another_stage(desk: Desk, page: Page) -> None:
     test = page(**{f"comment.{'a' * 64}": "On a change.", "hand.why.instruction": "By when."})
     button(test, "Submit review").click().run()
@@ -235,8 +266,8 @@ def test_what_is_left_is_what_stands_in_no_submission() -> None:
     }
     sent = frozenset({"It is sent.", "Sent too.", "Sent before."})
     left = {"finding.b": "Not sent.", "new.c.source": "A label."}
-    assert left_view.unsent(drafts, sent, locked=True) == left
-    assert left_view.unsent(drafts, sent, locked=False) == {"plan.answer": "Repeat it.", **left}
+    assert left_view.unsent(drafts, sent | {"Repeat it."}) == left
+    assert left_view.unsent(drafts, sent) == {"plan.answer": "Repeat it.", **left}
 
 
 def test_what_is_left_of_an_earlier_round_stands_on_the_page_of_the_next(desk: Desk, page: Page, said: Said) -> None:
