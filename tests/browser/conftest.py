@@ -145,7 +145,8 @@ class Seen:
         After a press what the press brings is expected first, then this: Streamlit's page learns that a run has begun
         from the server, so that right after a click the page is still at rest as it was before it.
         """
-        self.page.wait_for_function(AT_REST)
+        # Looked for at 20 a second: once a frame costs a tenth of a processor for as long as it waits.
+        self.page.wait_for_function(AT_REST, polling=50)
         self.page.evaluate(PAINTED)
 
     def faults(self) -> list[tuple[str, str, str]]:

@@ -148,6 +148,8 @@ def test_a_page_is_whole_legible_and_reachable(
                 one.click(trial=True)
             one.scroll_into_view_if_needed()
             expect(one).to_be_in_viewport(ratio=1)
+        if width == 1920 and "WORKBENCH_PICTURES" not in os.environ:
+            continue  # nobody looks at the picture
         # The page scrolls inside the window: a window as tall as the page shows all of it.
         tall = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
         page.set_viewport_size({"width": width, "height": max(900, min(tall + 80, 6_000))})
