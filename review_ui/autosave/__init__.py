@@ -34,6 +34,8 @@ FOLDER = Path(__file__).parent
 LIMIT = 100_000
 #: Characters of one line.
 LINE = 4_000
+#: How the item begins that keeps what a window could not save into an item, because another one had changed that.
+BESIDE = "beside."
 #: (database, person, task, round) -> the last minute that was noted there by this server
 _alive: dict[tuple[str, str, str, int], int] = {}
 
@@ -41,7 +43,8 @@ _alive: dict[tuple[str, str, str, int], int] = {}
 @dataclass(frozen=True)
 class Notebook:
     """Where one person's drafts on one task in one round are kept. `open_data`: whether the browser's own storage may
-    hold what the server has not confirmed yet.
+    hold what the server has not confirmed yet. `beside`: the texts that are kept beside the draft where two windows
+    differ: a page shows them when the field is gone in which they stand.
 
     It reads the drafts once and knows what it changed itself: one is made for each run of a page. `again` gives one
     that reads anew, for a callback that was bound when the page was drawn.
@@ -52,6 +55,7 @@ class Notebook:
     task: str
     round: int
     open_data: bool = True
+    beside: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
     _read: dict[str, dict[str, Draft]] = field(default_factory=dict, compare=False, repr=False)
 
     def all(self) -> dict[str, Draft]:
@@ -66,7 +70,7 @@ class Notebook:
 
     def again(self) -> Notebook:
         """The same, reading the drafts anew."""
-        return Notebook(self.db, self.person, self.task, self.round, self.open_data)
+        return Notebook(self.db, self.person, self.task, self.round, self.open_data, self.beside)
 
     def save(self, item: str, value: str) -> Draft:
         """Keep a value; what a click chose is kept like what was typed. Counts as a sign of life."""
@@ -106,6 +110,8 @@ class Mark:
     conflict: bool = False
     failed: bool = False
     over: bool = False
+    #: of a text: whether it is kept beside its draft
+    beside: bool = False
     #: of a text: what stands in its field as long as there is no draft
     start: str = ""
     #: of a sheet: what this session saved last of an item, and the lines that another window has changed
@@ -272,7 +278,13 @@ def settle_text(book: Notebook, item: str, key: str, found: Memory, message: obj
             mark.saving = _saving(book.save(item, text))
             mark.seq = seq
         else:
+            if book.beside is not None and book.beside(item):
+                book.save(f"{BESIDE}{item}", text)
+                mark.beside = True
             mark.seq, mark.conflict = seq, True
+        if mark.beside and not mark.conflict:
+            book.drop(f"{BESIDE}{item}")
+            mark.beside = False
     except WorkbenchError as error:
         # The field goes on saying "Not saved" and tries again.
         failure.record(error)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from graders.words import PlainWords, words_in
 from review_ui import chart_sections, checkpoints, failure, frame, prose, reference_plans, theme
-from review_ui.autosave import UNSETTLED, Area, Memory, Notebook, area, held, memory, settle_all
+from review_ui.autosave import BESIDE, UNSETTLED, Area, Memory, Notebook, area, held, memory, settle_all
 from review_ui.autosave.choices import Fold, Piece, Row, reading, sheet, text
 from review_ui.kept import kept
 from review_ui.markup import Markup, tag
@@ -36,6 +36,7 @@ _WAYS = {
     "finding": "Copy what you need of it and write it anew.",
     "why": "Rate the checkpoint so again where the reason is to be sent.",
     "plan": "Take it into a correction there, and add that.",
+    "beside": "Settle it in that window. Where that is shut, copy what you need of it into the field here.",
 }
 #: Which fields an action waits for: how their items begin, and where they stand.
 _FIELDS = {"comment.": "a comment on a dimension", "why.": "the reason of a rating", "amend.": "the correction behind "
@@ -406,7 +407,8 @@ def _lead_to_words(at: Sitting, ex: dict[str, tuple[Example, ...]], book: Notebo
     one = next((left for left in form_of(at, ex, book.values()).left if left.items[0] == item), None)
     if one is None:
         return
-    kind, _, rest = item.partition(".")
+    kind, inner = one.kind, item.removeprefix(BESIDE)
+    rest = inner.partition(".")[2]
     quote = shorten(one.words, 200, placeholder=" …")
     found.say(book, f"{one.what}.", f"It stands {one.where}: “{quote}” {_WAYS[kind]}")
     if kind == "new":
@@ -416,7 +418,7 @@ def _lead_to_words(at: Sitting, ex: dict[str, tuple[Example, ...]], book: Notebo
         found.go(f"rating.{rest}", CHECKLIST)
     else:
         added = sum(isinstance(said, PlanAmended) for said in at.mine)
-        found.go(f"amend.{added}" if kind == "plan" else item)
+        found.go(f"amend.{added}" if kind == "plan" else inner)
         if kind in ("amend", "plan"):
             st.session_state[PLAN] = True
 

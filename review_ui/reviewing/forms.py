@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from review_ui.autosave import BESIDE
 from tasks.review.checklist import DIMENSIONS, Checklist
 from tasks.review.events import Finding, OwnPlan
 from tasks.wording import counted
@@ -90,6 +91,13 @@ class Left:
     words: str
     items: tuple[str, ...]
 
+    @property
+    def kind(self) -> str:
+        """Of what they are: "new", "amend", "finding", "why", "plan"; "beside" where two windows differ in them."""
+        item = self.items[0]
+        inner = item.removeprefix(BESIDE)
+        return "beside" if inner != item and not inner.startswith("plan.") else inner.partition(".")[0]
+
 
 def within(title: str) -> str:
     """A title as it stands within a sentence: "plan completeness", but "EHR consistency"."""
@@ -134,7 +142,7 @@ class ReviewForm:
     @property
     def left(self) -> tuple[Left, ...]:
         """What was written and is not part of the submission: it would be lost without a word."""
-        out = [*left_in(self.drafts), *late(self.drafts, self.plan)]
+        out = [*left_in(self.drafts), *late(self.drafts, self.plan), *elsewhere(self.drafts)]
         for number, id in enumerate(self.checkpoints, 1):
             words, rating = self.drafts.get(f"why.{id}", "").strip(), self.rating(id)
             if words and rating and rating not in OBJECTIONS:
@@ -191,7 +199,7 @@ class ReviewForm:
         """The missing things counted by kind: "3 dimensions · 1 finding · 4 checkpoint ratings · 4 example orders", and
         what was written beside them: "1 finding not added"."""
         items = [one.item.partition(".")[0] for one in self.missing]
-        left = [one.items[0].partition(".")[0] for one in self.left]
+        left = [one.kind for one in self.left]
         orders = sum(one.count for one in self.missing if one.item.startswith("tick."))
         parts = [
             _count(items.count("verdict") + items.count("why_not"), "dimension"),
@@ -205,6 +213,7 @@ class ReviewForm:
             _count(left.count("finding"), "finding", " that cannot be read"),
             _count(left.count("why"), "reason", " of an earlier rating"),
             _count(left.count("plan"), "text", " of your plan, written after it was locked"),
+            _count(left.count("beside"), "text", " in which two windows differ"),
         ]
         return " · ".join(part for part in parts if part)
 
@@ -320,11 +329,40 @@ def late(drafts: Mapping[str, str], locked: OwnPlan | None) -> tuple[Left, ...]:
     """What stands in the fields of the plan and not in the plan that was locked: another window was still open."""
     out = []
     for key, label, _ in PLAN if locked is not None else ():
-        words = drafts.get(f"plan.{key}", "").strip()
-        if words and words != str(getattr(locked, key)).strip():
-            what = f"“{label}” of your plan, written after it was locked"
-            out.append(Left(what, "behind Your plan, above the checklist", words, (f"plan.{key}",)))
+        for item in (f"plan.{key}", f"{BESIDE}plan.{key}"):
+            words = drafts.get(item, "").strip()
+            if words and words != str(getattr(locked, key)).strip():
+                what = f"“{label}” of your plan, written after it was locked"
+                out.append(Left(what, "behind Your plan, above the checklist", words, (item,)))
     return tuple(out)
+
+
+def elsewhere(drafts: Mapping[str, str]) -> tuple[Left, ...]:
+    """What a window could not save, because another one had changed the same field; of the plan see `late`."""
+    out = []
+    for item, words in drafts.items():
+        inner = item.removeprefix(BESIDE)
+        differ = words.strip() and words.strip() != drafts.get(inner, "").strip()
+        if inner != item and differ and not inner.startswith("plan."):
+            what = f"Words that are not saved, because two windows differ: {item_words(inner)}"
+            out.append(Left(what, "in the window that says so", words.strip(), (item,)))
+    return tuple(out)
+
+
+def item_words(item: str) -> str:
+    """A draft's item in the words of the page."""
+    kind, _, rest = item.removeprefix(BESIDE).partition(".")
+    names = {
+        "plan": "own plan", "verdict": "a verdict", "q": "a sub-question", "rating": "a checkpoint's rating",
+        "tick": "example orders", "new": "a finding", "finding": "a finding", "composer": "a finding",
+        "comment": "a comment", "decision": "a decision", "harm": "the harm of a veto", "hand": "a proposal",
+        "basket": "a proposal", "confidence": "how sure you are", "why": "why a checkpoint is wrong",
+        "amend": "a correction of your plan",
+    }  # fmt: skip
+    if kind == "plan":
+        return {"do_now": "Do now", "if_then": "If-then", "must_not": "Must not be done",
+                "follow_up": "Follow-up", "confidence": "How sure"}.get(rest, "Answer")  # fmt: skip
+    return names.get(kind, "the review")
 
 
 def unreadable(drafts: Mapping[str, str]) -> tuple[Left, ...]:
@@ -346,7 +384,7 @@ _STAGE_1 = (
 
 def of_stage_1(item: str) -> bool:
     """Whether a draft is of solving and judging, and so is done with once the review is in."""
-    kind, _, rest = item.partition(".")
+    kind, _, rest = item.removeprefix(BESIDE).partition(".")
     return kind in _STAGE_1 and (kind != "comment" or rest in DIMENSIONS)
 
 

@@ -11,6 +11,7 @@ from review_ui.autosave import clock
 from review_ui.markup import Markup, join, tag
 from review_ui.reviewing import worklist
 from review_ui.reviewing.changes import place_of
+from review_ui.reviewing.forms import item_words
 from review_ui.reviewing.sitting import every, store
 from review_ui.reviewing.worklist import Work
 from review_ui.sight import sight
@@ -176,21 +177,6 @@ def first_in_line(needs: list[Work]) -> None:
 def first_door(words: str, one: Work) -> None:
     """The one thing to press on this page."""
     frame.door(one.page, words, {"id": one.task_id}, key="resume", width=150, icon=":material/arrow_forward:")
-
-
-def item_words(item: str) -> str:
-    """A draft's item in the words of the page."""
-    kind, _, rest = item.partition(".")
-    names = {
-        "plan": "own plan", "verdict": "a verdict", "q": "a sub-question", "rating": "a checkpoint's rating",
-        "tick": "example orders", "new": "a finding", "finding": "a finding", "composer": "a finding",
-        "comment": "a comment", "decision": "a decision", "harm": "the harm of a veto", "hand": "a proposal",
-        "basket": "a proposal", "confidence": "how sure you are", "why": "why a checkpoint is wrong",
-    }  # fmt: skip
-    if kind == "plan":
-        return {"do_now": "Do now", "if_then": "If-then", "must_not": "Must not be done",
-                "follow_up": "Follow-up", "confidence": "How sure"}.get(rest, "Answer")  # fmt: skip
-    return names.get(kind, "the review")
 
 
 @st.cache_data(show_spinner=False, max_entries=64)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from review_ui import failure, frame, theme
-from review_ui.autosave import Notebook, held
+from review_ui.autosave import BESIDE, Notebook, held
 from review_ui.markup import tag
 from review_ui.reviewing import acting, forms
 from review_ui.reviewing.findings_view import anchor_said, titles
@@ -53,7 +53,7 @@ def box(at: Sitting, round: int) -> None:
                     cls="anchor",
                 )
             )
-            adds = item.startswith(("amend.", "plan.") if locked else "amend.")
+            adds = item.removeprefix(BESIDE).startswith(("amend.", "plan.") if locked else "amend.")
             if adds and round == at.state.round and at.blind:
                 acting.button(at, "Add it to your plan as a correction", f"amend#{item}", _amend(at, item), uses=(),
                               key="amend-left", icon=":material/add:")  # fmt: skip
@@ -68,7 +68,7 @@ def unsent(items: Mapping[str, str], sent: frozenset[str]) -> dict[str, str]:
     one."""
     found = {}
     for item, value in items.items():
-        kind, _, rest = item.partition(".")
+        kind, _, rest = item.removeprefix(BESIDE).partition(".")
         text = kind in ("amend", "why", "comment", "finding") or (kind == "new" and rest.endswith(_WRITTEN))
         text = text or (kind == "plan" and rest != "confidence")
         words = (forms.words_of(value) if kind == "finding" else value).strip()
@@ -79,6 +79,9 @@ def unsent(items: Mapping[str, str], sent: frozenset[str]) -> dict[str, str]:
 
 def named(at: Sitting, item: str, items: Mapping[str, str], *, locked: bool) -> tuple[str, str]:
     """(what a text was going to be, what it was about or ""). `locked`: a plan was, without these words."""
+    if item.startswith(BESIDE):
+        what, where = named(at, item.removeprefix(BESIDE), items, locked=locked)
+        return f"{what}, as another window had it", where
     kind, _, rest = item.partition(".")
     match kind:
         case "new":

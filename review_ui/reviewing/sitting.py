@@ -21,6 +21,7 @@ from review_ui import frame, identity
 from review_ui.autosave import Notebook
 from review_ui.chartview import ChartView
 from review_ui.kept import kept
+from review_ui.reviewing.forms import of_stage_1
 from tasks.errors import UsageError
 from tasks.package import Task, TaskMeta, load
 from tasks.review import events as ev
@@ -191,7 +192,8 @@ class Sitting:
 
     def book_of(self, round: int) -> Notebook:
         """The drafts of another round; those of stage 3 and of a proposal are of the round that they follow."""
-        return Notebook(self.desk.db, self.me, self.at.task_id, round, self.at.meta.data_class == "open")
+        open_data = self.at.meta.data_class == "open"
+        return Notebook(self.desk.db, self.me, self.at.task_id, round, open_data, of_stage_1)
 
     @cached_property
     def mine(self) -> tuple[Event, ...]:

@@ -17,14 +17,15 @@ from tasks.workspace import Workspace
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-TASK = "nephrology-small"
+TASK, SOLVE = "nephrology-small", "nephrology-solve"
 INSTRUCTION = "The instruction, as it should read"
 OTHER = "this was changed in another window"
 
 
 @pytest.fixture
 def workspace(packages: ModuleType, reviews: ModuleType, tmp_path: Path) -> Workspace:
-    packages.write(tmp_path / "suite")
+    for id in (TASK, SOLVE):
+        packages.write(tmp_path / "suite", id)
     made: Workspace = reviews.opened(Workspace(tmp_path / "workspace"), TASK, tmp_path / "suite")
     reviews.judged(made, TASK)
     return made
@@ -171,6 +172,41 @@ def test_of_two_windows_the_second_takes_the_words_of_the_first_and_loses_them_n
     first.page.get_by_role("button", name="Take the other").click()
     expect(field(first.page, "Why")).to_have_value(whole)
     expect(says(first.page, "Why")).to_contain_text("Saved")
+
+
+def test_what_a_window_could_not_save_is_there_once_the_plan_is_locked_in_the_other(
+    app: str, workspace: Workspace, look: Callable[..., Any], reviews: ModuleType
+) -> None:
+    reviews.opened(workspace, SOLVE)
+    first, second = look(app), look(app)
+    for seen in (first, second):
+        seen.open(f"/review?id={SOLVE}&as={reviews.ONE}")
+        expect(field(seen.page, "Do now")).to_be_visible()
+    for key, label in reviews.LABELS.items():
+        field(first.page, label).fill(reviews.PLAN[key])
+    first.page.get_by_role("radio", name="Fairly sure").click()
+    lock = first.page.get_by_role("button", name="Lock plan and open checklist")
+    expect(lock).to_be_enabled()
+    field(second.page, "Do now").fill("Call the ward, too.")
+    field(second.page, "Do now").blur()
+    expect(second.page.get_by_text(OTHER)).to_be_visible()
+    first.settle()
+    lock.click(delay=60)
+    expect(first.page.get_by_text("New finding")).to_be_visible()
+    # Whatever is done there now, the second window goes on without the field in which the words stand.
+    second.page.get_by_role("radio", name="Unsure").click()
+    expect(second.page.get_by_text("New finding")).to_be_visible()
+    expect(second.page.get_by_text("1 text of your plan, written after it was locked")).to_be_visible()
+    second.settle()
+    second.page.get_by_role("button", name="Your plan, locked").click(delay=60)
+    second.page.get_by_role("button", name="Take it into the correction").click(delay=60)
+    expect(field(second.page, "Add a correction; both stay visible")).to_have_value("Call the ward, too.")
+    second.settle()
+    second.page.get_by_role("button", name="Add correction").click(delay=60)
+    expect(second.page.get_by_text(re.compile(r"^Correction, \d\d:\d\d: "))).to_be_visible()
+    expect(second.page.get_by_text("written after it was locked")).to_have_count(0)
+    sealed = reviews.desk(workspace, reviews.ONE).db.sealed(SOLVE, 1)
+    assert [one.events.count(b"Call the ward, too.") for one in sealed if one.person == reviews.ONE] == [0, 1]
 
 
 def test_a_line_of_a_form_takes_what_another_window_wrote(

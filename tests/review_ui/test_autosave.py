@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -149,6 +150,19 @@ def test_words_that_were_written_after_the_field_was_taken_empty_are_not_overwri
     said(book, there, 1, "one, typed on", read)
     assert kept(book) == {"why": "two"}
     assert there.mark(f"{KEY} why").conflict
+
+
+def test_what_a_window_could_not_save_is_kept_beside_until_it_is_settled_there(book: Notebook) -> None:
+    book = replace(book, beside=lambda item: item == "why")
+    here, there = memory(), memory()
+    said(book, here, 1, "one", 0)
+    said(book, there, 1, "two", 0)
+    assert kept(book) == {"why": "one", "beside.why": "two"}
+    said(book, there, 2, "two and more", 0)
+    assert kept(book) == {"why": "one", "beside.why": "two and more"}
+    # "Take the other": the field sends what stands here.
+    said(book, there, 3, "one", base_of(book, there))
+    assert kept(book) == {"why": "one"}
 
 
 def test_what_a_sheet_does_not_offer_is_not_kept(book: Notebook) -> None:

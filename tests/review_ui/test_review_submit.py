@@ -110,6 +110,11 @@ LEFT = {
     "only a source": ({"composer": "b", "new.b.source": "A guideline."}, "A guideline."),
     "a correction": ({"amend.0": "And by phone."}, "And by phone."),
     "a reason of another rating": ({"why.cp1": "It was wrong."}, "It was wrong."),
+    "a comment that another window could not save": (
+        {"comment.patient_safety": "Said here.", "beside.comment.patient_safety": "Said there."},
+        "Said there.",
+    ),
+    "a plan that another window could not save": ({"beside.plan.do_now": "And call the ward."}, "And call the ward."),
     "words for a plan that was locked before": ({"plan.do_now": "And call the ward."}, "And call the ward."),
     "a finding that cannot be read": (
         {"finding.d": '{"id": "d", "text": "Of a later version."}'},
@@ -193,7 +198,7 @@ def test_a_correction_that_was_left_can_be_added_afterwards(desk: Desk, page: Pa
 
 def test_words_that_came_after_the_lock_become_a_correction(desk: Desk, page: Page, said: Said) -> None:
     # The plan as it was locked is in the drafts as well, and is no word too many.
-    drafts = {"plan.answer": "As said.", "plan.do_now": "And call the ward.", "amend.0": "By phone."}
+    drafts = {"plan.answer": "As said.", "beside.plan.do_now": "And call the ward.", "amend.0": "By phone."}
     test = page(**drafts)
     assert "1 text of your plan, written after it was locked" in said(test)
     test.session_state["myplan"] = True
@@ -201,7 +206,7 @@ def test_words_that_came_after_the_lock_become_a_correction(desk: Desk, page: Pa
     assert "“Do now” of your plan, written after it was locked" in said(test)
     button(test, "Take it into the correction").click().run()
     assert set(desk.db.drafts(ME, TASK, 1)) >= {"plan.answer", "amend.0"}
-    assert "plan.do_now" not in desk.db.drafts(ME, TASK, 1)
+    assert "beside.plan.do_now" not in desk.db.drafts(ME, TASK, 1)
     button(test, "Add correction").click().run()
     events = [event for one in desk.db.sealed(TASK, 1) for event in parse_events(one.events)]
     assert [one.text for one in events if isinstance(one, PlanAmended)] == ["By phone.\nAnd call the ward."]
