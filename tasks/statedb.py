@@ -7,6 +7,7 @@ call opens its own connection, so that threads and processes mix freely.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,6 +66,20 @@ class Sealed:
     opened: bool
 
 
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Bring the file into WAL mode. For this alone SQLite does not wait: of several that open a new file at once, one
+    may hear that it is locked."""
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as failure:
+            if failure.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
 class StateDb:
     """The database file. Raises EnvironmentFault where it cannot be read or written."""
 
@@ -80,7 +95,7 @@ class StateDb:
         except (sqlite3.Error, OSError) as failure:
             raise self._fault(failure) from None
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
+            _write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
             connection.executescript(_SCHEMA)
             if write:

@@ -94,6 +94,27 @@ def test_many_writers_lose_nothing(db: StateDb) -> None:
     assert [len(db.drafts(f"p{worker}", "demo-task", 1)) for worker in range(6)] == [20] * 6
 
 
+def test_many_that_open_a_new_file_at_once_all_get_in(tmp_path: Path) -> None:
+    failed: list[Exception] = []
+
+    def write(place: StateDb, worker: int, ready: threading.Barrier) -> None:
+        ready.wait()
+        try:
+            place.save_draft(f"p{worker}", "t", 1, "item", "words")
+        except EnvironmentFault as fault:
+            failed.append(fault)
+
+    # Without the wait for WAL mode one of twenty such starts failed, measured with two cores.
+    for n in range(40):
+        place, ready = StateDb(tmp_path / f"{n}" / "state.db"), threading.Barrier(8)
+        workers = [threading.Thread(target=write, args=(place, worker, ready)) for worker in range(8)]
+        for one in workers:
+            one.start()
+        for one in workers:
+            one.join()
+    assert failed == []
+
+
 def test_what_was_answered_saved_survives_a_kill(db: StateDb) -> None:
     code = (
         "import sys; from pathlib import Path; from tasks.statedb import StateDb\n"
