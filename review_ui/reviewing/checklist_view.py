@@ -129,15 +129,23 @@ def whole_plan(at: Sitting, plan: OwnPlan) -> None:
     st.button("Add correction", key=f"amend-{id}", on_click=_amend, args=(at, item, id))
 
 
-@failure.guarded
-def _take_late(at: Sitting, late: str, item: str) -> None:
-    """Move words that came too late for the plan behind those of the correction that is being written."""
+def _settled(at: Sitting, item: str) -> tuple[Notebook, Memory] | None:
+    """What is kept, all that was sent included; None, and the page says so, where the item is not kept as it stands."""
     book, (found, _) = at.book.again(), held()
     settle_all(book)
     found.hush(book)
     if found.unsettled(book, item):
         found.say(book, *UNSETTLED)
+        return None
+    return book, found
+
+
+@failure.guarded
+def _take_late(at: Sitting, late: str, item: str) -> None:
+    """Move words that came too late for the plan behind those of the correction that is being written."""
+    if (settled := _settled(at, item)) is None:
         return
+    book, _ = settled
     kept = book.values()
     if words := kept.get(late, "").strip():
         book.save(item, "\n".join(filter(None, [kept.get(item, "").strip(), words])))
@@ -146,12 +154,9 @@ def _take_late(at: Sitting, late: str, item: str) -> None:
 
 @failure.guarded
 def _amend(at: Sitting, item: str, id: str) -> None:
-    book, (found, _) = at.book.again(), held()
-    settle_all(book)
-    found.hush(book)
-    if found.unsettled(book, item):
-        found.say(book, *UNSETTLED)
+    if (settled := _settled(at, item)) is None:
         return
+    book, found = settled
     words = book.values().get(item, "").strip()
     if not words:
         return

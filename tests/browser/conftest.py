@@ -145,7 +145,7 @@ class Seen:
         After a press what the press brings is expected first, then this: Streamlit's page learns that a run has begun
         from the server, so that right after a click the page is still at rest as it was before it.
         """
-        # Looked for at 20 a second: once a frame costs a tenth of a processor for as long as it waits.
+        # Looked for at 20 a second: once a frame costs 7% of a processor while it waits.
         self.page.wait_for_function(AT_REST, polling=50)
         self.page.evaluate(PAINTED)
 

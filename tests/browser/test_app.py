@@ -75,13 +75,18 @@ def hostile(
 @pytest.mark.parametrize(
     "path",
     [
+        "/",
+        "/tasks",
+        "/task?id=hostile-task",
+        "/task?id=hostile-task&view=Checkpoints",
         "/task?id=hostile-task&view=Every+resource&at=DocumentReference/hn-2&quote=%3Cimg",
         "/task?id=hostile-task&view=Every+resource&type=Condition",
         "/task?id=hostile-task&note=DocumentReference/hn-4",
+        "/task?id=hostile-task&note=DocumentReference/hn-long",
         "/task?id=<script>window.pwned=3</script>",
     ],
 )
-def test_untrusted_addresses_and_entries_are_text_and_nothing_else(
+def test_untrusted_text_is_text_and_nothing_else(
     hostile: str, one_by_one: Callable[[str, str], Any], path: str
 ) -> None:
     seen = one_by_one(hostile, path)
@@ -148,9 +153,9 @@ def test_run_oracle_and_noop_from_the_page_leave_come_back_and_read_why_noop_fai
 
 @pytest.mark.parametrize(
     "path",
-    # The other pages, and with every text of the corpus: test_review_looks and test_untrusted.
-    ["/", "/tasks", "/task?id=hostile-task"],
-)
+    ["/", "/tasks", "/task?id=nephrology-small", "/task?id=nephrology-small&view=Checkpoints", "/run", "/trials",
+     "/results"],
+)  # fmt: skip
 def test_axe_finds_nothing_serious_and_nothing_has_to_be_scrolled_sideways_at_200_percent(
     hostile: str, one_by_one: Callable[[str, str], Any], path: str
 ) -> None:

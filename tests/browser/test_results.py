@@ -170,6 +170,26 @@ def test_a_model_is_checked_and_no_secret_is_shown(judged: Place, look: Callable
     assert seen.outside == []
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/results?batch=b-1",
+        "/results?batch=b-1&view=Compare+two",
+        "/results?batch=b-1&view=By+group+and+workflow",
+        "/calibrate?batch=b-1&as=demo-reviewer-2",
+        "/models",
+        "/trial?batch=b-1&task=nephrology-small&agent=parrot&run=1",
+        "/task?id=nephrology-small",
+    ],
+)
+def test_axe_finds_nothing_serious_and_nothing_scrolls_sideways(
+    judged: Place, one_by_one: Callable[[str, str], Any], path: str
+) -> None:
+    seen = one_by_one(judged.url, path)
+    assert seen.faults() == []
+    seen.fits(640)
+
+
 def test_trials_of_an_older_version_are_regraded_from_the_page(judged: Place, look: Callable[..., Any]) -> None:
     """Last in this file: it changes the task."""
     toml = judged.tasks / "nephrology-small" / "checkpoints.toml"

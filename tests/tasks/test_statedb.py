@@ -104,7 +104,7 @@ def test_many_that_open_a_new_file_at_once_all_get_in(tmp_path: Path) -> None:
         except EnvironmentFault as fault:
             failed.append(fault)
 
-    # Without the wait for WAL mode one of twenty such starts failed, measured with two cores.
+    # Without the wait for WAL mode one of sixteen such starts failed, measured with two cores.
     for n in range(40):
         place, ready = StateDb(tmp_path / f"{n}" / "state.db"), threading.Barrier(8)
         workers = [threading.Thread(target=write, args=(place, worker, ready)) for worker in range(8)]
